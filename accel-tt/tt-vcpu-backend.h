@@ -26,6 +26,26 @@ struct _GByteArray;
 
 typedef struct TtTlbs TtTlbs;   /* a backend's own copies of TLBs */
 
+/*
+ * An undo log of single steps (timeline/tt-undoring.h): what changes of vCPUs, other than
+ * RAM. Outside guest code.
+ */
+typedef struct TtUndoRing TtUndoRing;
+enum { TT_OLD_RAM, TT_OLD_REGISTERS, TT_OLD_TLB, TT_OLD_FETCHED };      /* kinds of notes */
+
+typedef struct TtVcpuUndo {
+    /* From here on changes are noted in @ring, while a step is open there, and each store
+     * of guest code to RAM is told (tt_logs_stores is set before, and until end). @anew: they
+     * were told all the time, but what cannot be undone is behind. */
+    void (*begin)(TtUndoRing *ring, bool anew);
+    /* A step was made and is still open: notes what it has changed. False: that cannot be
+     * undone by notes. */
+    bool (*passed)(void);
+    /* Puts a note back that is not of RAM, then, after the last one, what follows. */
+    void (*put)(uint32_t kind, uint64_t place, const void *old, size_t len);
+    void (*restored)(void);
+} TtVcpuUndo;
+
 /* How guest code is run. */
 typedef struct TtRunMode {
     bool is_blind;              /* no stop of gdb's may end it */
@@ -124,6 +144,8 @@ typedef struct TtVcpuBackend {
     void (*load_tlbs)(const TtTlbs *tlbs);
     void (*free_tlbs)(TtTlbs *tlbs);
     size_t (*bytes_of_tlbs)(const TtTlbs *tlbs);
+    /* NULL: no step can be undone but by a checkpoint. */
+    const TtVcpuUndo *undo;
     /* From now on every vCPU tells a branch trace where control goes elsewhere, or does
      * not (accel-tt/tt-branch-trace.h). Between two turns. NULL: it cannot. */
     void (*report_branches)(bool on);

@@ -12,9 +12,11 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "control/tt-mark.h"
+#include "control/tt-values.h"
 #include "io/tt-base.h"
 #include "replay/tt-replay-log.h"
 #include "session/tt-session.h"
+#include "travel/tt-travel-ring.h"
 #include "travel/tt-travel.h"
 #include "tt-gdb-job-int.h"
 #include "tt-gdb-packets-int.h"
@@ -79,41 +81,46 @@ static bool begin_back(TtTravelDone *done, Error **errp)
         tt_travel_goto(here, done, NULL, errp);
 }
 
-static bool parse_delta(const char *text, TtGdbBegin **job, uint64_t *target)
+/* By @n positions, as @sign says. */
+static bool plan_delta(char sign, uint64_t n, TtGdbBegin **job, uint64_t *target,
+                       Error **errp)
 {
-    uint64_t here = tt_position(), n;
+    uint64_t here = tt_position(), first = tt_replay_first(), end = tt_replay_end();
 
-    if (!g_ascii_isdigit(text[1]) || qemu_strtou64(text + 1, NULL, 0, &n)) {
-        return false;
-    }
-    n = MIN(n, *text == '-' ? here : UINT64_MAX - here);
-    if (*text == '-' && n) {
+    if (sign == '-' && n) {
         *job = begin_back;
         *target = n;
-    } else {
-        *target = here + n;
+        return tt_place_may_be_back(n, here, first, errp);
     }
-    return true;
+    *target = here + MIN(n, UINT64_MAX - here);
+    return tt_place_is_inside(*target, first, end, errp);
 }
 
 static bool parse_place(const char *text, TtGdbBegin **job, uint64_t *target,
                         Error **errp)
 {
+    bool has_sign = *text == '+' || *text == '-';
+    uint64_t n;
+
     *job = begin_goto;
-    if (*text == '@') {
-        return tt_mark_find(text + 1, target, errp);
-    }
     if (!strcmp(text, "start") || !strcmp(text, "end")) {
         *target = *text == 's' ? tt_replay_first() : tt_replay_end();
         return true;
     }
-    if (*text == '+' || *text == '-' ? parse_delta(text, job, target) :
-        g_ascii_isdigit(*text) && !qemu_strtou64(text, NULL, 0, target)) {
-        return true;
+    if (*text == '@') {
+        return tt_mark_find(text + 1, target, errp) &&
+            tt_place_is_inside(*target, tt_replay_first(), tt_replay_end(), errp);
     }
-    error_setg(errp, "'%s' is not a position: give a number, +N, -N, start, end "
-               "or @MARK", text);
-    return false;
+    if (!g_ascii_isdigit(text[has_sign]) || qemu_strtou64(text + has_sign, NULL, 0, &n)) {
+        error_setg(errp, "'%s' is not a position: give a number, +N, -N, start, end "
+                   "or @MARK", text);
+        return false;
+    }
+    if (has_sign) {
+        return plan_delta(*text, n, job, target, errp);
+    }
+    *target = n;
+    return tt_place_is_inside(n, tt_replay_first(), tt_replay_end(), errp);
 }
 
 static void handle_goto(GArray *params, void *user_ctx)
@@ -188,6 +195,26 @@ static void handle_turn(GArray *params, void *user_ctx)
     gdb_put_packet(answer);
 }
 
+/* ---- qtt.step-memory[:SIZE] ---- */
+
+static void handle_step_memory(GArray *params, void *user_ctx)
+{
+    g_autofree char *answer = g_strdup_printf("%zx", tt_travel_ring_bytes);
+
+    gdb_put_packet(answer);
+}
+
+static void handle_set_step_memory(GArray *params, void *user_ctx)
+{
+    Error *err = NULL;
+
+    if (tt_step_memory_set(params->len ? gdb_get_cmd_param(params, 0)->data : "", &err)) {
+        gdb_put_packet("OK");
+    } else {
+        tt_gdb_put_error(err);
+    }
+}
+
 static const GdbCmdParseEntry queries[] = {
     { .handler = handle_goto, .cmd = "tt.goto:", .cmd_startswith = true,
       .schema = "s0" },
@@ -195,6 +222,9 @@ static const GdbCmdParseEntry queries[] = {
       .schema = "L0" },
     { .handler = handle_when, .cmd = "tt.when" },
     { .handler = handle_turn, .cmd = "tt.turn" },
+    { .handler = handle_step_memory, .cmd = "tt.step-memory" },
+    { .handler = handle_set_step_memory, .cmd = "tt.step-memory:", .cmd_startswith = true,
+      .schema = "s0" },
 };
 
 void tt_gdb_init_queries(void)

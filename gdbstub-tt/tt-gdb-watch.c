@@ -35,7 +35,8 @@ static struct {
     uint64_t told;              /* where the VM stood at the last stop reply */
     GArray *unsure;             /* of Watched: inserted when it stood elsewhere,
                                    and not named since */
-    GArray *origin;             /* of Watched: before a step backwards */
+    GArray *origin;             /* of Watched: before a step backwards ... */
+    CPUState *stepper;          /* ... of this vCPU, with its page tables */
 } belief = { .told = UINT64_MAX };
 
 static bool is_write_watch(const CPUWatchpoint *wp)
@@ -137,7 +138,7 @@ bool tt_gdb_watch_answers(bool step)
 
 /* ---- steps backwards ---- */
 
-static uint8_t *read_watched(const CPUWatchpoint *wp)
+static uint8_t *read_watched(CPUState *cpu, const CPUWatchpoint *wp)
 {
     uint8_t *bytes;
 
@@ -145,21 +146,22 @@ static uint8_t *read_watched(const CPUWatchpoint *wp)
         return NULL;
     }
     bytes = g_malloc(wp->len);
-    if (cpu_memory_rw_debug(tt_vcpu(), wp->vaddr, bytes, wp->len, false)) {
+    if (cpu_memory_rw_debug(cpu, wp->vaddr, bytes, wp->len, false)) {
         g_free(bytes);
         return NULL;
     }
     return bytes;
 }
 
-void tt_gdb_watch_before(void)
+void tt_gdb_watch_before(CPUState *cpu)
 {
     CPUWatchpoint *wp;
 
     g_array_set_size(belief.origin, 0);
-    QTAILQ_FOREACH(wp, &tt_vcpu()->watchpoints, entry) {
+    belief.stepper = cpu;
+    QTAILQ_FOREACH(wp, &cpu->watchpoints, entry) {
         if (is_write_watch(wp)) {
-            Watched w = { wp->vaddr, wp->len, read_watched(wp) };
+            Watched w = { wp->vaddr, wp->len, read_watched(cpu, wp) };
 
             g_array_append_val(belief.origin, w);
         }
@@ -169,7 +171,7 @@ void tt_gdb_watch_before(void)
 static bool has_changed(const CPUWatchpoint *wp)
 {
     const Watched *w = find(belief.origin, wp);
-    g_autofree uint8_t *now = w ? read_watched(wp) : NULL;
+    g_autofree uint8_t *now = w ? read_watched(belief.stepper, wp) : NULL;
 
     return w && (w->bytes && now ? memcmp(w->bytes, now, wp->len) :
                  w->bytes || now) &&

@@ -206,7 +206,7 @@ static void arrived(void *opaque, uint64_t pos, int reason)
     tt_vcpus_stop_for_gdb();
 }
 
-static bool step_wanted;
+static CPUState *stepper;       /* NULL: no step */
 static uint64_t reverse_from;
 
 /* There it stands where history, on the way back, begins. */
@@ -233,27 +233,44 @@ static void reversed(void *opaque, uint64_t pos, int reason)
 static void reverse_from_end(void *opaque, uint64_t pos, int reason)
 {
     if ((reason != TT_STOP_TARGET && reason != TT_STOP_END) ||
-        !tt_travel_reverse(step_wanted, reversed, NULL, NULL)) {
+        !tt_travel_reverse(stepper, reversed, NULL, NULL)) {
         arrived(opaque, pos, reason);
     }
 }
 
-bool tt_gdb_reverse(bool step)
+/*
+ * A step back has no thread of its own, as vCont's have: it is of the one that Hc names,
+ * and where that names none, as gdb does unless it locks the scheduler, of the one that gdb
+ * reads registers of. That is the one its user has selected.
+ */
+static uint32_t resumed;        /* 0: any */
+
+void tt_gdb_selects(bool is_one, uint32_t tid)
+{
+    resumed = is_one ? tid : 0;
+}
+
+static CPUState *who_steps(CPUState *selected)
+{
+    return resumed && resumed <= tt_vcpus_count() ? tt_vcpus_at(resumed - 1) : selected;
+}
+
+bool tt_gdb_reverse(bool step, CPUState *selected)
 {
     bool begun;
 
     if (is_broken_off() || answered_watch(step)) {
         return true;
     }
+    stepper = step ? who_steps(selected) : NULL;
     if (step) {
-        tt_gdb_watch_before();
+        tt_gdb_watch_before(stepper);
     }
-    step_wanted = step;
     reverse_from = tt_position();
     begun = tt_recording() ? tt_past_enter(NULL) &&
         tt_travel_goto(step ? tt_past_stand() : tt_replay_end(),
                        reverse_from_end, NULL, NULL) :
-        tt_travel_reverse(step, reversed, NULL, NULL);
+        tt_travel_reverse(stepper, reversed, NULL, NULL);
     if (begun) {
         vm_start();
     }
@@ -285,6 +302,7 @@ void tt_gdb_attached(void)
     if (tt_vcpu()) {
         gdb_set_stop_cpu(tt_vcpu());        /* gdb begins with its thread */
     }
+    resumed = 0;
     tt_gdb_watch_attached();
     tt_gdb_process_attached();
     tt_gdb_hits_forget();

@@ -8,6 +8,7 @@
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "control/tt-mark.h"
+#include "control/tt-values.h"
 #include "monitor-cmds/tt-monitor.h"
 #include "monitor-cmds/tt-task.h"
 #include "replay/tt-replay-exact.h"
@@ -254,6 +255,17 @@ static void do_interrupt(Monitor *mon, const char *arg, Error **errp)
     }
 }
 
+static void do_set(Monitor *mon, const char *arg, Error **errp)
+{
+    const char *size;
+
+    if (!arg || !strstart(arg, "step-memory ", &size)) {
+        error_setg(errp, "tt set takes 'step-memory SIZE'");
+    } else {
+        tt_step_memory_set(size + strspn(size, " "), errp);
+    }
+}
+
 static const struct {
     const char *verb;
     void (*run)(Monitor *mon, const char *arg, Error **errp);
@@ -273,6 +285,7 @@ static const struct {
     { "undo", tt_hmp_undo },
     { "redo", tt_hmp_redo },
     { "incident", tt_hmp_incident },
+    { "set", do_set },
 };
 
 void hmp_tt(Monitor *mon, const QDict *qdict)

@@ -9,6 +9,7 @@
 #include "accel-tt/tt-position.h"
 #include "checkpoint/tt-checkpointer.h"
 #include "control/tt-mark.h"
+#include "control/tt-values.h"
 #include "monitor-cmds/tt-refuse.h"
 #include "monitor-cmds/tt-wait.h"
 #include "record/tt-flight.h"
@@ -107,15 +108,11 @@ static uint64_t end_of_run(void)
 
 static bool add_delta(int64_t delta, uint64_t *target, Error **errp)
 {
-    uint64_t now = tt_position(), before = now - tt_monitor_start_of_run();
+    uint64_t now = tt_position();
 
-    if (delta < 0 && -(uint64_t)delta > before) {
-        error_setg(errp, "cannot go back that far: there are only %" PRIu64 " positions "
-                         "before position %" PRIu64, before, now);
-        return false;
-    }
-    *target = now + delta;
-    return true;
+    *target = delta > 0 && (uint64_t)delta > UINT64_MAX - now ? UINT64_MAX : now + delta;
+    return delta >= 0 ||
+        tt_place_may_be_back(-(uint64_t)delta, now, tt_monitor_start_of_run(), errp);
 }
 
 bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
@@ -138,18 +135,7 @@ bool tt_monitor_target(const TtGoto *g, uint64_t *target, Error **errp)
                !add_delta(g->delta, target, errp)) {
         return false;
     }
-    if (*target < tt_monitor_start_of_run()) {
-        error_setg(errp, "position %" PRIu64 " is before the window, which begins "
-                   "at position %" PRIu64, *target,
-                   tt_monitor_start_of_run());
-        return false;
-    }
-    if (*target > end) {
-        error_setg(errp, "position %" PRIu64 " is past the end of the run (%"
-                   PRIu64 ")", *target, end);
-        return false;
-    }
-    return true;
+    return tt_place_is_inside(*target, tt_monitor_start_of_run(), end, errp);
 }
 
 /* To the end of a recording's past, or to where it stands: that is the present. */

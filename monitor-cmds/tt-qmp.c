@@ -30,6 +30,7 @@
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "travel/tt-cptable.h"
+#include "travel/tt-travel-ring.h"
 #include "travel/tt-travel.h"
 #include "tt/hooks.h"
 #include "undo/tt-undo.h"
@@ -81,6 +82,9 @@ TtInfo *qmp_query_tt(Error **errp)
     info->travelling = tt_travel_active();
     info->has_undos = info->has_redos = tt_recording() && tt_record_options.undo;
     tt_undo_counts(&info->undos, &info->redos);
+    info->has_logged_steps = info->has_step_memory = tt_replaying();
+    info->logged_steps = tt_travel_ring_steps();
+    info->step_memory = tt_travel_ring_bytes;
     info->has_screen = tt_replaying() && !tt_past;
     info->screen = tt_screen_is_shown();
     return info;
@@ -264,15 +268,17 @@ TtRecording *coroutine_fn qmp_tt_save(const char *name, const char *job_id,
 TtMarked *qmp_tt_incident(const char *what, Error **errp)
 {
     g_autofree char *mark = NULL;
+    bool has_no_window;
     TtMarked *m;
     uint64_t pos;
 
-    if (!tt_incident_report(what, &mark, &pos, errp)) {
+    if (!tt_incident_report(what, &mark, &pos, &has_no_window, errp)) {
         return NULL;
     }
     m = g_new0(TtMarked, 1);
     m->mark = g_steal_pointer(&mark);
     m->position = pos;
+    m->has_window = has_no_window;
     return m;
 }
 
@@ -345,6 +351,13 @@ TtRun *qmp_tt_record_stop(Error **errp)
     run->bytes = t.ended.bytes;
     run->whole = t.ended.whole;
     return run;
+}
+
+/* ---- settings ---- */
+
+void qmp_tt_set(uint64_t step_memory, Error **errp)
+{
+    tt_travel_ring_resize(step_memory, errp);
 }
 
 /* ---- undo and redo ---- */

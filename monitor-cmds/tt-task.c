@@ -88,17 +88,27 @@ static bool is_early(void)
     return tt_replaying() && !tt_session.live;
 }
 
-static bool begin_pinning(TtTask *t)
+/* A replay keeps the name of a checkpoint as a mark, in a run that may be read-only. */
+static bool name_checkpoint(TtTask *t)
 {
     uint64_t pos;
 
+    if (t->name && !tt_mark_add(t->name, &pos, &t->err)) {
+        error_prepend(&t->err, "no checkpoint was made, since its name is to be a mark (one "
+                      "without a name can be made): ");
+        return false;
+    }
+    return true;
+}
+
+static bool begin_pinning(TtTask *t)
+{
     if (!tt_monitor_may_be_full(t->notes, &t->err) ||
         !tt_travel_is_possible(&t->err)) {
         return false;
     }
     vm_stop(RUN_STATE_PAUSED);
-    return (!t->name || tt_mark_add(t->name, &pos, &t->err)) &&
-        tt_travel_pin(arrived, t, &t->err);
+    return name_checkpoint(t) && tt_travel_pin(arrived, t, &t->err);
 }
 
 static bool begin_movement(TtTask *t)

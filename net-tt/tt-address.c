@@ -76,18 +76,28 @@ static bool is_loopback4(const char *host)
     return dots == 3 && g_str_has_prefix(host, "127.");
 }
 
+/* ::1, also as ::1%lo, and 127.x.x.x as ::ffff:127.x.x.x. */
+static bool is_loopback6(const char *host)
+{
+    static const char mapped[] = "::ffff:";
+
+    return !strcmp(host, "::1") || !strcmp(host, "::1%lo") ||
+        (!g_ascii_strncasecmp(host, mapped, strlen(mapped)) &&
+         is_loopback4(host + strlen(mapped)));
+}
+
 bool tt_address_is_local(const TtAddress *a)
 {
-    return a->is_unix || is_loopback4(a->host) || !strcmp(a->host, "localhost") ||
-           !strcmp(a->host, "::1");
+    return a->is_unix || is_loopback4(a->host) || is_loopback6(a->host) ||
+        !strcmp(a->host, "localhost");
 }
 
 TtStatus tt_address_check(const TtAddress *a, bool has_key, TtDiag *diag)
 {
     if (!has_key && !tt_address_is_local(a)) {
-        return tt_fail(diag, TT_ERR_INVALID, "%.60s is not on this host: frames that "
-                       "leave the host need a key of the group, the same for all members "
-                       "(key-file)", a->host);
+        return tt_fail(diag, TT_ERR_INVALID, "without a key of the group only loopback "
+                       "addresses and Unix sockets are allowed, and %.60s is neither: give "
+                       "all members the same key-file", a->host);
     }
     return TT_OK;
 }

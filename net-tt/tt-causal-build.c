@@ -35,6 +35,11 @@ void tt_causal_free(TtCausal *c)
         forget_events(&c->runs[i]);
         g_free(c->runs[i].pos);
         g_free(c->runs[i].rank);
+        g_free(c->runs[i].sent_before);
+        g_free(c->runs[i].follows);
+        if (c->runs[i].heard) {
+            g_hash_table_unref(c->runs[i].heard);
+        }
     }
     g_free(c->runs);
     g_free(c->out_pairs);
@@ -46,44 +51,6 @@ void tt_causal_free(TtCausal *c)
     g_free(c->mark);
     g_free(c->heap.items);
     g_free(c);
-}
-
-/* ---- a heap ---- */
-
-void tt_heap_push(TtHeap *h, uint32_t key, uint32_t value)
-{
-    uint32_t at = h->n++;
-
-    if (at == h->room) {
-        h->room = h->room ? 2 * h->room : 64;
-        h->items = g_renew(TtHeapItem, h->items, h->room);
-    }
-    while (at && h->items[(at - 1) / 2].key > key) {
-        h->items[at] = h->items[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    h->items[at] = (TtHeapItem) { key, value };
-}
-
-TtHeapItem tt_heap_pop(TtHeap *h)
-{
-    TtHeapItem top = h->items[0], last = h->items[--h->n];
-    uint32_t at = 0;
-
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-
-        if (child + 1 < h->n && h->items[child + 1].key < h->items[child].key) {
-            child++;
-        }
-        if (child >= h->n || h->items[child].key >= last.key) {
-            break;
-        }
-        h->items[at] = h->items[child];
-        at = child;
-    }
-    h->items[at] = last;
-    return top;
 }
 
 /* ---- events ---- */
@@ -144,9 +111,26 @@ TtStatus tt_causal_sent(TtCausal *c, unsigned run, uint64_t pos, uint64_t seq,
     st = add_event(c, run, pos, TT_CAUSAL_SENT, diag);
     if (!st) {
         r->n_sends++;
+        r->last_send = r->n - 1;
         c->totals.sends++;
     }
     return st;
+}
+
+/* Of a window: which was the first, and did it get them in order? */
+static void note_heard(TtCausalRun *r, unsigned from, uint64_t seq, bool is_early)
+{
+    gpointer key = GUINT_TO_POINTER(from + 1);
+    TtCausalHeard *h = r->is_window ? g_hash_table_lookup(r->heard, key) : NULL;
+
+    if (h) {
+        h->overtakes |= seq < h->last;
+        h->last = seq;
+    } else if (r->is_window) {
+        h = g_new(TtCausalHeard, 1);
+        *h = (TtCausalHeard) { .first = seq, .last = seq, .is_early = is_early };
+        g_hash_table_insert(r->heard, key, h);
+    }
 }
 
 TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned from,
@@ -168,13 +152,32 @@ TtStatus tt_causal_delivered(TtCausal *c, unsigned run, uint64_t pos, unsigned f
     st = add_event(c, run, pos, from, diag);
     if (!st) {
         r->seq[r->n_got++] = seq;
+        note_heard(r, from, seq, false);
         c->totals.deliveries++;
     }
     return st;
 }
 
-void tt_causal_early(TtCausal *c)
+void tt_causal_begins(TtCausal *c, unsigned run, uint64_t pos)
 {
+    TtCausalRun *r = &c->runs[run];
+
+    assert(!r->n && !r->is_window);
+    r->is_window = true;
+    r->begins = pos;
+    r->heard = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+}
+
+void tt_causal_hides_early(TtCausal *c, unsigned run, uint64_t below)
+{
+    TtCausalRun *r = &c->runs[run];
+
+    r->hides_below = MAX(r->hides_below, below);
+}
+
+void tt_causal_early(TtCausal *c, unsigned run, unsigned from, uint64_t seq)
+{
+    note_heard(&c->runs[run], from, seq, true);
     c->totals.deliveries++;
     c->totals.early++;
 }
@@ -182,13 +185,20 @@ void tt_causal_early(TtCausal *c)
 void tt_causal_goes_on(TtCausal *c, unsigned run)
 {
     c->runs[run].goes_on = true;
+    c->runs[run].lacks_end = true;
+}
+
+void tt_causal_lacks_end(TtCausal *c, unsigned run)
+{
+    c->runs[run].lacks_end = true;
 }
 
 void tt_causal_ends(TtCausal *c, unsigned run, uint64_t pos)
 {
     TtCausalRun *r = &c->runs[run];
 
-    r->end = pos > r->end ? pos : r->end;
+    r->end = MAX(r->end, pos);
+    r->till = MAX(r->till, pos);
 }
 
 /* ---- ranks ---- */
@@ -199,15 +209,51 @@ typedef struct Walk {
     TtHeap waiting;             /* runs, by the number of sends that they wait for */
 } Walk;
 
-enum { EARLY, LOST, KNOWN };
+enum { EARLY, KNOWN, LATE, LOST };      /* LATE: lost, and sent after the sender's log */
 
-static int find_send(const TtCausalRun *from, uint64_t seq, uint64_t *nth)
+/* A window without a send does not tell whether a frame was sent before it or after it. */
+static bool tells_nothing(const TtCausalRun *sender, uint64_t seq)
 {
-    *nth = seq - from->first_seq;
-    if (!from->n_sends) {
-        return LOST;
+    return sender->is_window && seq < sender->hides_below && !sender->n_sends;
+}
+
+/* What @run got. */
+static int find_send(const TtCausal *c, unsigned run, unsigned from, uint64_t seq,
+                     uint64_t *nth)
+{
+    const TtCausalRun *sender = &c->runs[from];
+
+    *nth = seq - sender->first_seq;
+    if (sender->n_sends && seq < sender->first_seq) {
+        return EARLY;
     }
-    return seq < from->first_seq ? EARLY : *nth < from->n_sends ? KNOWN : LOST;
+    return *nth < sender->n_sends ? KNOWN :
+        run == from || tells_nothing(sender, seq) ? LOST : LATE;
+}
+
+static bool is_paired(int what)
+{
+    return what == KNOWN || what == LATE;
+}
+
+/* @run, at event @at, got one that its sender's log does not have. */
+static void lose(TtCausal *c, unsigned run, uint32_t at, TtCausalRun *sender, uint64_t seq)
+{
+    unsigned fate = tells_nothing(sender, seq) ? TT_CAUSAL_UNKNOWN :
+        sender->goes_on ? TT_CAUSAL_PENDING : TT_CAUSAL_LOST;
+    TtCausalRun *r = &c->runs[run];
+
+    if (r->lost_at > at) {
+        r->lost_at = at;
+        r->fate = fate;
+    }
+    if (fate == TT_CAUSAL_LOST) {
+        r->gone_at = MIN(r->gone_at, at);
+    }
+    sender->lacks_end |= fate != TT_CAUSAL_UNKNOWN;
+    c->totals.lost += fate == TT_CAUSAL_LOST;
+    c->totals.pending += fate == TT_CAUSAL_PENDING;
+    c->totals.unknown += fate == TT_CAUSAL_UNKNOWN;
 }
 
 /* Goes on until a frame is due that was not sent yet, or to the end. */
@@ -223,19 +269,18 @@ static void walk_on(TtCausal *c, Walk *walks, unsigned run, uint32_t *rank)
         if (from == TT_CAUSAL_SENT) {
             w->n_sent++;
         } else {
-            int what = find_send(&c->runs[from], r->seq[w->n_got], &nth);
+            int what = find_send(c, run, from, r->seq[w->n_got], &nth);
 
-            if (what == KNOWN && nth >= walks[from].n_sent) {
-                tt_heap_push(&walks[from].waiting, nth, run);
+            if (what == KNOWN ? nth >= walks[from].n_sent :
+                what == LATE && walks[from].at < c->runs[from].n) {
+                tt_heap_push(&walks[from].waiting, what == KNOWN ? nth : UINT32_MAX, run);
                 return;
             }
-            if (what == LOST && r->lost_at > w->at) {
-                r->lost_at = w->at;
-                r->is_pending = c->runs[from].goes_on;
+            if (what >= LATE) {
+                lose(c, run, w->at, &c->runs[from], r->seq[w->n_got]);
             }
             c->totals.early += what == EARLY;
-            c->totals.lost += what == LOST && !c->runs[from].goes_on;
-            c->totals.pending += what == LOST && c->runs[from].goes_on;
+            c->n_paired += is_paired(what);
             w->n_got++;
         }
         r->rank[w->at] = (*rank)++;
@@ -257,7 +302,8 @@ static TtStatus rank_events(TtCausal *c, Walk *walks, TtDiag *diag)
         Walk *w = &walks[run];
 
         walk_on(c, walks, run, &rank);
-        while (w->waiting.n && w->waiting.items[0].key < w->n_sent) {
+        while (w->waiting.n &&
+               (w->waiting.items[0].key < w->n_sent || w->at == c->runs[run].n)) {
             todo[n++] = tt_heap_pop(&w->waiting).value;
         }
     }
@@ -287,7 +333,7 @@ static void count_pairs(const TtCausal *c, uint64_t *table)
             uint32_t from = r->from[i];
 
             if (from != TT_CAUSAL_SENT &&
-                find_send(&c->runs[from], r->seq[n_got++], &nth) == KNOWN) {
+                is_paired(find_send(c, to, from, r->seq[n_got++], &nth))) {
                 table[(size_t)from * c->n_runs + to]++;
             }
         }
@@ -361,12 +407,13 @@ static void fill_pairs(TtCausal *c, const uint64_t *first, uint64_t *next,
         for (uint32_t i = 0; i < r->n; i++) {
             uint32_t from = r->from[i], sent;
             size_t pair = (size_t)from * c->n_runs + to;
+            int what = from == TT_CAUSAL_SENT ? LOST :
+                find_send(c, to, from, r->seq[n_got++], &nth);
 
-            if (from == TT_CAUSAL_SENT ||
-                find_send(&c->runs[from], r->seq[n_got++], &nth) != KNOWN) {
+            if (!is_paired(what)) {
                 continue;
             }
-            sent = sends[from][nth];
+            sent = what == KNOWN ? sends[from][nth] : c->runs[from].n;
             if (next[pair] > first[pair] && c->sent[next[pair] - 1] > sent) {
                 sent = c->sent[next[pair] - 1];
             }
@@ -382,12 +429,10 @@ static bool sort_pairs(TtCausal *c)
     size_t n = c->n_runs;
     g_autofree uint64_t *first = g_try_new0(uint64_t, n * n), *next = NULL;
     uint32_t **sends = g_new0(uint32_t *, n);
-    uint64_t known = c->totals.deliveries - c->totals.early - c->totals.lost -
-        c->totals.pending;
     bool is_whole = first;
 
-    c->got = g_try_new(uint32_t, known + 1);
-    c->sent = g_try_new(uint32_t, known + 1);
+    c->got = g_try_new(uint32_t, c->n_paired + 1);
+    c->sent = g_try_new(uint32_t, c->n_paired + 1);
     for (size_t i = 0; is_whole && i < n; i++) {
         sends[i] = list_sends(&c->runs[i]);
         is_whole = sends[i];
@@ -412,7 +457,7 @@ TtStatus tt_causal_seal(TtCausal *c, TtDiag *diag)
 
     assert(!c->got);
     for (unsigned i = 0; i < c->n_runs; i++) {
-        c->runs[i].lost_at = c->runs[i].n;
+        c->runs[i].lost_at = c->runs[i].gone_at = c->runs[i].n;
         c->runs[i].rank = g_try_new(uint32_t, (size_t)c->runs[i].n + 1);
         if (!c->runs[i].rank) {
             st = TT_ERR_NOMEM;

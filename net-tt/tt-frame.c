@@ -162,7 +162,7 @@ TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
         f->is_incident = true;
         return check_incident(f, diag);
     }
-    if (m->kind != TT_MESSAGE_READY || f->len) {
+    if ((m->kind != TT_MESSAGE_READY && m->kind != TT_MESSAGE_REFUSED) || f->len) {
         return tt_fail(diag, TT_ERR_FORMAT, "there is no message of kind %u with "
                        "%" PRIu32 " bytes", m->kind, f->len);
     }
@@ -334,8 +334,8 @@ TtStatus tt_frame_in_get(TtFrame *f, const uint8_t *data, uint32_t len, TtDiag *
 {
     f->is_recorded = f->pos != TT_FRAME_NO_POS;
     if (f->is_recorded && f->pos > INT64_MAX) {
-        return tt_fail(diag, TT_ERR_FORMAT, "the note of frame %" PRIu64 " names an impossible "
-                       "position", f->seq);
+        return tt_fail(diag, TT_ERR_FORMAT, "the note of frame %" PRIu64 " names an "
+                       "impossible position", f->seq);
     }
     return passed_get(f, data, len, TT_RUN_BYTES, diag);
 }
@@ -403,6 +403,10 @@ TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux
         f->epoch = seq;
         return TT_OK;
     }
+    if (what == TT_FRAME_BARE && !len && seq <= 1) {
+        f->len = aux;
+        return TT_OK;
+    }
     if (!(what == TT_FRAME_SENT && len == NOTE_SENT_BYTES) &&
         !(what == TT_FRAME_DELIVERED && len == TT_FRAME_NOTE_MAX)) {
         return fail_note(what, len, diag);
@@ -430,7 +434,8 @@ static TtStatus kept_begin(TtKept *k, uint64_t seq, uint32_t aux, const uint8_t 
     }
     n_name = data[TT_FRAME_NOTE_MAX];
     at = name_at + n_name;
-    if (n_name > TT_NETDEV_NAME_MAX || len != MIN(at + aux, TT_FRAME_KEPT_MAX)) {
+    if (n_name > TT_NETDEV_NAME_MAX || len != MIN(at + aux, TT_FRAME_KEPT_MAX) ||
+        memchr(data + name_at, 0, n_name)) {
         return fail_note(TT_FRAME_KEPT, len, diag);
     }
     head_get(&k->frame, seq, data, true);

@@ -61,11 +61,16 @@ TtStatus tt_hello_get(TtHello *h, const uint8_t in[TT_HELLO_BYTES], TtDiag *diag
 /* ---- messages ---- */
 
 /* EPOCH: the sender has made the checkpoint frame.epoch of the group. INCIDENT: something
- * went wrong where the message comes from first. */
+ * went wrong where the message comes from first. REFUSED: the sender takes no peer now, and
+ * closes; frame.seq is a TtRefusal. */
 enum {
     TT_MESSAGE_READY = 1, TT_MESSAGE_FRAME = 2, TT_MESSAGE_EPOCH = 3,
-    TT_MESSAGE_INCIDENT = 4,
+    TT_MESSAGE_INCIDENT = 4, TT_MESSAGE_REFUSED = 5,
 };
+
+typedef enum TtRefusal {
+    TT_REFUSED_HAS_PEER = 1, TT_REFUSED_HAS_MEMBERS = 2, TT_REFUSED_IS_FULL = 3,
+} TtRefusal;
 
 typedef struct TtMessage {
     uint8_t kind;
@@ -80,6 +85,13 @@ TtStatus tt_message_get(TtMessage *m, const uint8_t in[TT_MESSAGE_HEAD_BYTES],
                         TtDiag *diag);
 
 /* ---- incidents ---- */
+
+/* By which ways, since its process began, the VM may have got frames: they come before an
+ * incident that goes by another one. 0 also in notes of older versions. */
+enum {
+    TT_WAYS_FILTER = 1,         /* it has had a filter-tt */
+    TT_WAYS_SEVERAL = 2,        /* it has had several netdevs tt at a time */
+};
 
 #define TT_INCIDENT_MARK_MAX    64      /* bytes */
 #define TT_INCIDENT_WHAT_MAX    120
@@ -141,8 +153,10 @@ enum {
                                  * is without this run (aux 0) */
     TT_FRAME_KEPT = 4,          /* was on its way at a checkpoint: the frame, or as much of
                                  * it as there is room for */
-    TT_FRAME_INCIDENT = 5,      /* of the group: a TtIncident */
+    TT_FRAME_INCIDENT = 5,      /* of the group: a TtIncident; aux: TT_WAYS_* */
     TT_FRAME_REST = 6,          /* after a KEPT with too little room: the rest of it */
+    TT_FRAME_BARE = 7,          /* came by a filter without a trailer: val 1 from the MAC
+                                 * address of a member, 0 from another; aux its bytes */
 };
 #define TT_FRAME_NOTE_MAX       36
 #define TT_NETDEV_NAME_MAX      127     /* bytes */
@@ -158,7 +172,8 @@ uint32_t tt_frame_note_put(uint8_t out[TT_FRAME_NOTE_MAX], unsigned what,
 uint32_t tt_frame_kept_put(uint8_t *out, const TtFrame *f, const char *netdev,
                            uint32_t *n_rest);
 /* Of a sent frame run and position are not in it: they are those of the log and of the
- * event. Of an epoch there is nothing but epoch. Not for KEPT, REST and INCIDENT. */
+ * event. Of an epoch there is nothing but epoch, of BARE only len. Not for KEPT, REST and
+ * INCIDENT. */
 TtStatus tt_frame_note_get(TtFrame *f, uint64_t what, uint64_t seq, uint32_t aux,
                            const uint8_t *data, uint32_t len, TtDiag *diag);
 

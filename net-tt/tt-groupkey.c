@@ -29,7 +29,7 @@ static ssize_t read_all(int fd, uint8_t *bytes, size_t max)
     return n;
 }
 
-static TtStatus check_size(const uint8_t *bytes, size_t *n, const char *path, TtDiag *diag)
+static TtStatus check_bytes(const uint8_t *bytes, size_t *n, const char *path, TtDiag *diag)
 {
     static const char advice[] = "'head -c 32 /dev/urandom | base64' makes a good one";
     bool is_cut = *n == BYTES_MAX;
@@ -43,7 +43,18 @@ static TtStatus check_size(const uint8_t *bytes, size_t *n, const char *path, Tt
         return tt_fail(diag, TT_ERR_LIMIT, "a key must have %d to %d bytes, and %.100s has "
                        "%zu: %s", TT_GROUP_KEY_MIN, TT_GROUP_KEY_MAX, path, *n, advice);
     }
+    if (!memcmp(bytes, bytes + 1, *n - 1)) {
+        return tt_fail(diag, TT_ERR_INVALID, "the key in %.100s is no key, since all of its "
+                       "bytes are the same: %s", path, advice);
+    }
     return TT_OK;
+}
+
+bool tt_group_key_is_public(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_mode & (S_IROTH | S_IWOTH);
 }
 
 TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag)
@@ -67,7 +78,7 @@ TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag 
                          "%.100s: it is not a regular file: write the key into one", path);
     } else {
         n = got;
-        result = check_size(bytes, &n, path, diag);
+        result = check_bytes(bytes, &n, path, diag);
         if (!result) {
             *key = g_memdup2(bytes, n);
             *len = n;

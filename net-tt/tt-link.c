@@ -21,6 +21,7 @@ struct TtLink {
     uint32_t epoch;             /* the highest that the peer has said */
     GByteArray *in, *out;
     size_t used;                /* of @in: was taken */
+    bool is_refused;            /* by the peer, which said so */
     TtDiag why;                 /* BROKEN */
 };
 
@@ -56,6 +57,11 @@ void tt_link_free(TtLink *l)
 bool tt_link_is_open(const TtLink *l)
 {
     return l->state == OPEN;
+}
+
+bool tt_link_is_refused(const TtLink *l)
+{
+    return l->is_refused;
 }
 
 const uint8_t *tt_link_out(const TtLink *l, size_t *len)
@@ -115,12 +121,42 @@ void tt_link_send_incident(TtLink *l, const TtIncident *i)
     append(l, &m);
 }
 
+/* Before the peer's hello there is no key for a MAC, and who waits for READY needs none. */
+void tt_link_refuse(TtLink *l, TtRefusal why)
+{
+    TtMessage m = {
+        .kind = TT_MESSAGE_REFUSED, .frame = { .pos = TT_FRAME_NO_POS, .seq = why },
+    };
+    uint8_t bytes[TT_MESSAGE_HEAD_BYTES + TT_MAC_BYTES] = { 0 };
+
+    if (l->out_number) {
+        append(l, &m);
+        return;
+    }
+    tt_message_put(bytes, &m);
+    g_byte_array_append(l->out, bytes, TT_MESSAGE_HEAD_BYTES + (l->key ? TT_MAC_BYTES : 0));
+}
+
 uint32_t tt_link_epoch(const TtLink *l)
 {
     return l->epoch;
 }
 
 /* ---- in ---- */
+
+const char *tt_refusal_text(uint64_t why)
+{
+    switch (why) {
+    case TT_REFUSED_HAS_PEER:
+        return "the other side has its peer already: use tt hub to connect more than two";
+    case TT_REFUSED_HAS_MEMBERS:
+        return "the hub has all its members already (--members)";
+    case TT_REFUSED_IS_FULL:
+        return "the hub has no room for another member";
+    default:
+        return "the other side takes no peer now";
+    }
+}
 
 void tt_link_put(TtLink *l, const uint8_t *bytes, size_t len)
 {
@@ -176,6 +212,12 @@ static TtStatus greet(TtLink *l, const uint8_t *bytes, TtDiag *diag)
     return TT_OK;
 }
 
+static TtStatus refused(TtLink *l, const TtFrame *f, TtDiag *diag)
+{
+    l->is_refused = true;
+    return tt_fail(diag, TT_ERR_INVALID, "%s", tt_refusal_text(f->seq));
+}
+
 static TtStatus check_message(TtLink *l, const TtMessage *m, const uint8_t *head,
                               TtDiag *diag)
 {
@@ -183,6 +225,9 @@ static TtStatus check_message(TtLink *l, const TtMessage *m, const uint8_t *head
     uint8_t mac[TT_MAC_BYTES];
     bool is_first = l->state == WANTS_READY;
 
+    if (is_first && m->kind == TT_MESSAGE_REFUSED) {
+        return refused(l, f, diag);
+    }
     if (l->key) {
         tt_frame_mac(mac, l->in_key, head, f->data, f->len);
         if (!tt_mac_is_equal(mac, head + TT_MESSAGE_HEAD_BYTES)) {
@@ -197,7 +242,7 @@ static TtStatus check_message(TtLink *l, const TtMessage *m, const uint8_t *head
                        "order", m->number, m->kind);
     }
     l->in_number++;
-    return TT_OK;
+    return m->kind == TT_MESSAGE_REFUSED ? refused(l, f, diag) : TT_OK;
 }
 
 /* The next message, of whatever kind. */

@@ -7,7 +7,8 @@
  * Each side begins with a hello. When both have the other's, each says READY; then
  * frames follow. With a key of the group each message is authenticated, with a key of
  * its own for each connection and direction, so overheard messages are worth nothing
- * later. Nothing is encrypted.
+ * later. Nothing is encrypted. Who takes no peer says why in the place of READY, one of a few
+ * numbers; before both have the other's hello that is not authenticated.
  *
  *   new -> (hello came) -> (READY came) open -> broken: by any error but a dropped
  *   frame; the connection must be closed then, and a new link made for the next.
@@ -62,6 +63,13 @@ void tt_link_send(TtLink *l, const TtFrame *f);
 void tt_link_send_epoch(TtLink *l, uint32_t epoch);
 /* Appends an incident; the link is open. */
 void tt_link_send_incident(TtLink *l, const TtIncident *i);
+/* Appends that this side takes no peer, and why; then the connection is to be closed. Nothing
+ * else is sent by this link. The peer's tt_link_next says why, with TT_ERR_INVALID. */
+void tt_link_refuse(TtLink *l, TtRefusal why);
+/* Has the peer said that? */
+bool tt_link_is_refused(const TtLink *l);
+/* A sentence for people, also for a number that a newer version may say. */
+const char *tt_refusal_text(uint64_t why);
 /* The highest that the peer has said, in this way; 0: none. */
 uint32_t tt_link_epoch(const TtLink *l);
 /* The bytes to be sent; the sender takes them out with tt_link_sent. */
@@ -70,10 +78,13 @@ void tt_link_sent(TtLink *l, size_t len);
 
 /*
  * The key of a group: the bytes of a regular file, without a newline at its end. TT_ERR_IO;
- * TT_ERR_INVALID: it is no regular file; TT_ERR_LIMIT: too short or too long. Reads no more
- * than a key may have, and waits for nobody. g_free.
+ * TT_ERR_INVALID: it is no regular file, or all bytes are the same; TT_ERR_LIMIT: too short or
+ * too long. Reads no more than a key may have, and waits for nobody. g_free.
  */
 TtStatus tt_group_key_load(const char *path, uint8_t **key, size_t *len, TtDiag *diag);
+
+/* Can everybody on this host read or write the file? Then it is worth a warning. */
+bool tt_group_key_is_public(const char *path);
 
 /* ---- frames that came before ---- */
 

@@ -34,7 +34,8 @@ def built(name):
 def ask(*args):
     done = subprocess.run([built('tt'), *args], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise gdb.GdbError(done.stderr.strip() or f'tt: {args[0]} failed')
+        said = done.stderr.strip().splitlines()     # notes come before
+        raise gdb.GdbError(said[-1] if said else f'tt: {args[0]} failed')
     return done.stdout
 
 

@@ -72,13 +72,20 @@ class Replays:
 started = Replays()
 
 
-def connect(path):
+def connect(path, run):
     """A new inferior, or the first if it is nothing yet; it stays selected."""
     if gdb.selected_inferior().pid or len(gdb.inferiors()) > 1:
         before = {inferior.num for inferior in gdb.inferiors()}
         gdb.execute('add-inferior -no-connection', to_string=True)
         select(next(i.num for i in gdb.inferiors() if i.num not in before))
-    gdb.execute(f'target remote {path}', to_string=True)
+    patience = gdb.parameter('remotetimeout')   # 2 s, which a busy host exceeds
+    gdb.execute(f'set remotetimeout {max(patience, Replays.PATIENCE)}')
+    try:
+        gdb.execute(f'target remote {path}', to_string=True)
+    except gdb.error as error:
+        raise gdb.GdbError(f'tt: gdb cannot connect to the replay of {run}: {error}') from None
+    finally:
+        gdb.execute(f'set remotetimeout {patience}')
     return gdb.selected_inferior().num
 
 
@@ -99,13 +106,32 @@ class Group:
         raise gdb.GdbError('tt: this inferior is not a member of the group: "tt group '
                            'when" lists the members')
 
-    def positions(self):
-        at = {}
+    def look(self):
+        """{member: position}, of those whose replays are there, and the names of the others.
+        That one has ended gdb notices when it asks."""
+        at, gone = {}, []
         with selection_kept():
             for name, num in self.members.items():
-                select(num)
-                at[name] = when()[0]
+                try:
+                    select(num)
+                    at[name] = when()[0]
+                except (gdb.error, gdb.GdbError, StopIteration):
+                    if is_there(num):
+                        raise
+                    gone.append(name)
+        return at, gone
+
+    def positions(self):
+        at, gone = self.look()
+        if gone:
+            raise self.ended(gone)
         return at
+
+    def ended(self, gone):
+        which = ', '.join(f'of {name} (inferior {self.members[name]})' for name in gone)
+        return gdb.GdbError(f'tt: the replay {which} has ended: open the group again'
+                            if len(gone) == 1 else
+                            f'tt: the replays {which} have ended: open the group again')
 
     def cut(self, place, at_most=()):
         """{member: position}. The cut through a place; or the greatest that is after
@@ -113,6 +139,24 @@ class Group:
         args = [f'--at-most={name}:{pos}' for name, pos in dict(at_most).items()]
         said = ask('group', 'cut', self.path, f'{place[0]}:{place[1]}', *args, '--json')
         return json.loads(said)['cut']
+
+    def cut_of_replays(self, place):
+        """The same, in what the replays have: while the group is recorded its logs may have
+        more by now."""
+        cut, ends = self.cut(place), {}
+        with selection_kept():
+            for name, num in self.members.items():
+                select(num)
+                ends[name] = when()[1]
+        short = [name for name in cut if cut[name] > ends[name]]
+        if short:
+            cut = self.cut(place, ends)
+        if cut[place[0]] < int(place[1]):
+            who = [place[0]] if ends[place[0]] < int(place[1]) else short
+            said = ', of '.join(f'{name} ends at position {ends[name]}' for name in who)
+            raise gdb.GdbError(f'tt: the log has more by now, but the replay of {said}: open '
+                               'the group again')
+        return cut
 
     def together(self, at):
         """The greatest cut after none of these positions: they themselves, if they are
@@ -127,26 +171,41 @@ class Group:
                     go(cut[name])
 
     def say(self):
-        here, at = gdb.selected_inferior().num, self.positions()
+        here, (at, gone) = gdb.selected_inferior().num, self.look()
         for name, num in self.members.items():
-            gdb.write(f'{"*" if num == here else " "} {name:20} {at[name]:>20}  '
+            gdb.write(f'{"*" if num == here else " "} {name:20} {at.get(name, "-"):>20}  '
                       f'inferior {num}\n')
-        if self.together(at) != at:
-            gdb.write('These positions are not one moment: a member has received a frame '
-                      'that has not been sent yet.\n'
-                      '"tt group goto" goes to one moment.\n')
+        if gone:
+            raise self.ended(gone)
+        why = self.why_apart(at)
+        if why:
+            gdb.write(f'These positions are {why}.\n"tt group goto" goes to one moment.\n')
+
+    def why_apart(self, at):
+        """None: they are one moment."""
+        try:
+            return None if self.together(at) == at else \
+                'not one moment: a member has received a frame that has not been sent ' \
+                'yet, or that is lost'
+        except gdb.GdbError as error:       # a window begins too late; notes come before
+            said = str(error).splitlines()[-1].removeprefix('tt: ')
+            return f'not known to be one moment: {said}'
 
 
 the_group = None
 
 
-def group():
+def is_there(num):
+    return any(i.num == num and i.pid for i in gdb.inferiors())
+
+
+def group(whole=True):
+    """The one that is open; @whole: all of its replays are there, as far as gdb knows."""
     if not the_group:
         raise gdb.GdbError('tt: no group is open: use "tt group open DIR|FILE"')
-    for name, num in the_group.members.items():
-        if not any(i.num == num and i.pid for i in gdb.inferiors()):
-            raise gdb.GdbError(f'tt: the replay of {name}, inferior {num}, has ended: '
-                               'open the group again')
+    gone = [name for name, num in the_group.members.items() if not is_there(num)]
+    if whole and gone:
+        raise the_group.ended(gone)
     return the_group
 
 
@@ -177,7 +236,7 @@ started, which end with gdb."""
         for member in info['members']:
             run = os.path.realpath(member['run'])
             members[member['name']] = there[run] if run in there else \
-                connect(started.start(built('qemu-system-x86_64'), run))
+                connect(started.start(built('qemu-system-x86_64'), run), run)
         select(next(iter(members.values())))
         the_group = Group(path, members)
         the_group.say()
@@ -189,7 +248,7 @@ class GroupWhen(TtCommand):
     name = 'group when'
 
     def invoke(self, arg, from_tty):
-        group().say()
+        group(whole=False).say()
 
 
 class GroupGoto(TtCommand):
@@ -224,9 +283,13 @@ sent yet."""
         origin = g.positions()
         select(g.members[name])
         try:
-            if place:
-                go(place_of(place))
-            g.stand_at(g.cut((name, when()[0])))
+            place = place_of(place) if place else ''
+            if place.startswith('0x'):
+                place = str(int(place, 16))
+            if place and not place.isdigit():
+                go(place)
+            # The tool refuses a number that is not in the run.
+            g.stand_at(g.cut_of_replays((name, place if place.isdigit() else when()[0])))
         except BaseException:           # Ctrl-C, too
             g.stand_at(origin)
             select(before)
@@ -330,14 +393,20 @@ inferior's is taken. All members go to that moment."""
         """(member, the cut in which it stands at its hit): one whose hit is before no
         other's."""
         here = gdb.selected_inferior().num
-        first = None
+        first = why = None
         for name in sorted(hits, key=lambda n: g.members[n] != here):
             pos = hits[name][0]
-            cut = g.cut((name, pos), start)
+            try:
+                cut = g.cut((name, pos), start)
+            except gdb.GdbError as error:   # another member's window begins after it
+                why = why or error
+                continue
             # What another member does at cut[other] or later may come from the hit.
             if all(hits[other][0] < cut[other] for other in hits if other != name):
                 return name, {**cut, name: pos}
             first = first or (name, {**cut, name: pos})
+        if not first:
+            raise why
         return first                    # each before the other: positions are too coarse
 
 

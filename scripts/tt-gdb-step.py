@@ -26,6 +26,27 @@ over the functions that it calls; function: to the function's end or beginning.'
         return f'"tt step" and "tt back" go by one {value}.'
 
 
+class StepMemory(gdb.Parameter):
+    """The memory of the undo log of single steps."""
+
+    set_doc = 'Set the memory of the undo log of single steps, in the replay that gdb debugs.'
+    show_doc = 'Show the memory of the undo log of single steps.'
+    __doc__ = '''A number of bytes, with K, M or G, up to 1G. 0: no undo log; steps back
+then use checkpoints.'''
+
+    def __init__(self):
+        super().__init__('tt-step-memory', gdb.COMMAND_RUNNING, gdb.PARAM_STRING)
+        self.value = ''
+
+    def get_set_string(self):
+        packet(f'qtt.step-memory:{self.value}')
+        return ''
+
+    def get_show_string(self, value):
+        size = int(packet('qtt.step-memory'), 16)
+        return f'The undo log of single steps has {size} bytes of memory.'
+
+
 class StepStops:
     """Did a breakpoint or a signal (Ctrl-C) end what is done inside?"""
 
@@ -76,5 +97,6 @@ class Back(TtCommand):
 
 
 StepUnit()
+StepMemory()
 Step()
 Back()

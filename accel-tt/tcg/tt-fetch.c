@@ -14,6 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-undo-tcg.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
 #include "pages/tt-pageset.h"
@@ -184,6 +185,7 @@ bool tt_fetch_slow(CPUState *cpu, uint64_t pc, uint32_t flags)
                 forget_all(cpu);
             }
             tt_pageset_put(entered, key_of(page, mmu_idx), host);
+            tt_undo_entered(cpu, key_of(page, mmu_idx));
         }
         tt_fetched.host = host;
         tt_fetched.page = page;
@@ -202,6 +204,7 @@ static TtPageSet *set_of(CPUState *cpu)
 
 static void tell_mapped_anew(CPUState *cpu)
 {
+    tt_undo_bar();
     if (unlikely(tt_ops->mapped_anew)) {
         tt_ops->mapped_anew(cpu);
     }
@@ -232,6 +235,11 @@ void tt_fetch_load(CPUState *cpu, const TtPageSet *from)
     *set = tt_pageset_copy(from);
     entered = runs ? *set : entered;
     tt_fetched = (TtFetched) NOTHING_FETCHED;
+}
+
+void tt_fetch_drop(CPUState *cpu, uint64_t key)
+{
+    tt_pageset_drop(set_of(cpu), key);
 }
 
 void tt_fetch_forget_page(CPUState *cpu, uint64_t page)

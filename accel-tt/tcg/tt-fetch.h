@@ -17,5 +17,7 @@ void tt_fetch_again(CPUState *cpu);     /* where the vCPU stands */
 /* The code pages that control has entered; to be freed. */
 TtPageSet *tt_fetch_save(CPUState *cpu);
 void tt_fetch_load(CPUState *cpu, const TtPageSet *from);
+/* A page, as tt_undo_entered was told of it, was not entered. Then turn to the vCPU. */
+void tt_fetch_drop(CPUState *cpu, uint64_t key);
 
 #endif

@@ -12,6 +12,7 @@
 #include "accel-tt/tcg/tt-fetch.h"
 #include "accel-tt/tcg/tt-tcg-trace.h"
 #include "accel-tt/tcg/tt-tlb.h"
+#include "accel-tt/tcg/tt-undo-tcg.h"
 #include "accel-tt/tcg/tt-watch.h"
 #include "accel-tt/tt-branch-trace.h"
 #include "accel-tt/tt-position.h"
@@ -257,7 +258,7 @@ static const TtVcpuBackend backend = {
     .mode_changed = change_mode, .leave = leave, .begun = begun, .excepted = excepted,
     .fetch_again = tt_fetch_again, .report_branches = tt_tcg_report_branches,
     .save_tlbs = tt_tlbs_save, .load_tlbs = tt_tlbs_load, .free_tlbs = tt_tlbs_free,
-    .bytes_of_tlbs = tt_tlbs_bytes,
+    .bytes_of_tlbs = tt_tlbs_bytes, .undo = &tt_tcg_undo,
 };
 
 /* QEMU's own saved states (migration, savevm) take the registers as they are. */

@@ -119,10 +119,8 @@ TtTlbs *tt_tlbs_save(void)
 
 /* The next write through it asks whether there is code on the page, and tells that
  * it is written. */
-static CPUTLBEntry asking(const Entry *e)
+static CPUTLBEntry asking(CPUTLBEntry out)
 {
-    CPUTLBEntry out = e->entry;
-
     if (out.addr_write != -1 &&
         !(out.addr_write & (TLB_MMIO | TLB_DISCARD_WRITE))) {
         out.addr_write |= TLB_NOTDIRTY;
@@ -139,10 +137,10 @@ static void load_mode(CPUTLB *tlb, const Mode *m)
         const Entry *e = &m->entries[i];
 
         if (i < m->n_table) {
-            f->table[e->index] = asking(e);
+            f->table[e->index] = asking(e->entry);
             d->fulltlb[e->index] = e->full;
         } else {
-            d->vtable[e->index] = asking(e);
+            d->vtable[e->index] = asking(e->entry);
             d->vfulltlb[e->index] = e->full;
         }
     }
@@ -172,6 +170,34 @@ void tt_tlbs_load(const TtTlbs *t)
         qemu_spin_unlock(&tlb->c.lock);
         tt_fetch_load(cpu, v->entered);
         tt_watchpoints_unmarked(cpu);
+    }
+}
+
+static void ask_mode(CPUTLB *tlb, unsigned mode)
+{
+    CPUTLBDesc *d = &tlb->d[mode];
+    CPUTLBDescFast *f = &tlb->f[mode];
+
+    for (size_t i = 0; i <= f->mask >> CPU_TLB_ENTRY_BITS; i++) {
+        f->table[i] = asking(f->table[i]);
+    }
+    for (size_t i = 0; i < CPU_VTLB_SIZE; i++) {
+        d->vtable[i] = asking(d->vtable[i]);
+    }
+}
+
+void tt_tlbs_ask(void)
+{
+    for (unsigned i = 0; i < tt_vcpus_count(); i++) {
+        CPUTLB *tlb = &tt_vcpus_at(i)->neg.tlb;
+
+        qemu_spin_lock(&tlb->c.lock);
+        for (unsigned mode = 0; mode < NB_MMU_MODES; mode++) {
+            if (tlb->c.dirty & (1 << mode)) {
+                ask_mode(tlb, mode);
+            }
+        }
+        qemu_spin_unlock(&tlb->c.lock);
     }
 }
 

@@ -15,5 +15,8 @@ TtTlbs *tt_tlbs_save(void);
 void tt_tlbs_load(const TtTlbs *t);
 void tt_tlbs_free(TtTlbs *t);
 size_t tt_tlbs_bytes(const TtTlbs *t);
+/* The next write through any entry asks whether there is code on the page, and tells that
+ * it is written. */
+void tt_tlbs_ask(void);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/x86/tt-x86-regs.h"
+#include "debug/tt-paging.h"
 #include "hw/core/cpu.h"
 #include "cpu.h"
 
@@ -39,14 +40,7 @@ static uint64_t system_reg(CPUState *cpu, TtCondReg reg)
 
 bool tt_target_address(CPUState *cpu, uint64_t *addr)
 {
-    uint64_t low = (uint32_t)*addr;
-    bool is = *addr == low || *addr == (uint64_t)(int32_t)low;
-
-    if (cpu_env(cpu)->hflags & HF_LMA_MASK) {
-        return true;
-    }
-    *addr = is ? low : *addr;
-    return is;
+    return tt_paging_address(cpu_env(cpu)->hflags & HF_LMA_MASK, addr);
 }
 
 uint64_t tt_target_reg(CPUState *cpu, TtCondReg reg)

@@ -37,6 +37,7 @@ typedef struct MapWatch {
 } MapWatch;
 
 static MapWatch watches[N_SPACES];
+static bool is_changed;
 
 static void put_section(GByteArray *a, uint32_t block, uint32_t flags,
                         uint64_t gpa, uint64_t size, uint64_t offset)
@@ -102,6 +103,7 @@ static void map_commit(MemoryListener *l)
 
         w->now = w->last;
         w->last = t;
+        is_changed = true;
     } else if (w->space || tt_backend->counts_exits || tt_omit & TT_OMIT_MAP_COMMIT) {
         return;
     }
@@ -127,6 +129,14 @@ void tt_memory_map_watch(CPUState *cpu)
         memory_listener_register(&watches[i].listener,
                                  cpu_get_address_space(cpu, i));
     }
+}
+
+bool tt_memory_map_has_changed(void)
+{
+    bool was = is_changed;
+
+    is_changed = false;
+    return was;
 }
 
 void tt_memory_map_unwatch(void)

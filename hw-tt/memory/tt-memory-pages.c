@@ -27,6 +27,13 @@ static struct {
     size_t n_set;
 } listed;
 
+void tt_walk_wrote_slow(void *entry)
+{
+    ram_addr_t at = qemu_ram_addr_from_host_nofail(tt_guard_host(entry));
+
+    cpu_physical_memory_set_dirty_range(at, sizeof(uint32_t), DIRTY_CLIENTS_NOCODE);
+}
+
 /* The dirty pages of @b, appended to @out. */
 static void find_dirty(const DirtyMemoryBlocks *map, const TtBlock *b, GArray *out)
 {

@@ -14,7 +14,7 @@
 #include "exec/target_page.h"
 #include "hw/core/cpu.h"
 
-bool tt_watches_ram, tt_store_stops;
+bool tt_watches_ram, tt_store_stops, tt_logs_stores;
 unsigned tt_walks;
 
 typedef struct Watched {
@@ -27,6 +27,11 @@ static struct {
     TtMemoryWritten *written;
     bool stops;
 } watch;
+
+static struct {
+    TtMemoryLog *log;
+    bool puts_back;             /* what is written now is no news */
+} undo;
 
 static void protect(void)
 {
@@ -63,7 +68,6 @@ void tt_memory_watch(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written)
     watch.n = 0;
     watch.written = written;
     watch.stops = false;
-    tt_walks = 0;
     tt_memory_watch_also(ram_addr, len);
 }
 
@@ -83,7 +87,38 @@ void tt_memory_watch_also(uint64_t ram_addr, uint64_t len)
 
 void tt_memory_unwatch(void)
 {
-    tt_watches_ram = false;
+    watch.n = 0;
+    tt_watches_ram = tt_logs_stores;
+}
+
+void tt_memory_log_stores(TtMemoryLog *log)
+{
+    undo.log = log;
+    tt_logs_stores = log;
+    tt_watches_ram = watch.n || log;
+}
+
+/* A walk of page tables tells of the first byte of an entry, which is the one with the
+ * accessed and dirty bits. */
+static void log_store(uint64_t ram_addr, unsigned size)
+{
+    undo.log(ram_addr, qemu_map_ram_ptr(NULL, ram_addr), size);
+}
+
+void tt_memory_put_back(uint64_t ram_addr, const void *old, size_t len)
+{
+    void *host = qemu_map_ram_ptr(NULL, ram_addr);
+    ram_addr_t offset;
+    MemoryRegion *mr;
+
+    if (!memcmp(host, old, len)) {
+        return;
+    }
+    memcpy(host, old, len);
+    mr = memory_region_from_host(host, &offset);
+    undo.puts_back = true;
+    tt_ram_changed(mr, offset, len);
+    undo.puts_back = false;
 }
 
 bool tt_ram_stored_slow(uint64_t ram_addr, unsigned size)
@@ -91,8 +126,11 @@ bool tt_ram_stored_slow(uint64_t ram_addr, unsigned size)
     uint64_t page = ram_addr & TARGET_PAGE_MASK;
 
     tt_store_stops = false;
+    if (tt_logs_stores) {
+        log_store(ram_addr, size);
+    }
     if (!shares_page(page)) {
-        return false;
+        return tt_logs_stores;
     }
     if (meets(ram_addr, ram_addr + size) && !(watch.stops && tt_walks)) {
         watch.written(false);
@@ -109,6 +147,9 @@ void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,
 
     if (!tt_watches_ram) {
         return;
+    }
+    if (tt_logs_stores && !undo.puts_back) {
+        undo.log(at, NULL, len);
     }
     if (len && meets(at, at + len)) {
         watch.written(by_device);
@@ -139,5 +180,22 @@ bool tt_memory_ram_at(CPUState *cpu, uint64_t addr, uint64_t *ram, unsigned *len
     }
     *ram = memory_region_get_ram_addr(mr) + xlat;
     *len = left;
+    return true;
+}
+
+bool tt_memory_ram_at_physical(CPUState *cpu, uint64_t physical, bool is_smm,
+                               uint64_t *ram)
+{
+    const MemTxAttrs attrs = { .secure = is_smm };
+    AddressSpace *as = cpu_get_address_space(cpu, cpu_asidx_from_attrs(cpu, attrs));
+    hwaddr xlat, left = 1;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(as, physical, &xlat, &left, false, attrs);
+    if (!memory_region_is_ram(mr)) {
+        return false;
+    }
+    *ram = memory_region_get_ram_addr(mr) + xlat;
     return true;
 }

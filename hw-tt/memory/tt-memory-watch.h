@@ -22,6 +22,16 @@ void tt_memory_watch_also(uint64_t ram_addr, uint64_t len);     /* one more */
  * it tells of each entry that it might write. */
 void tt_memory_watch_stopping(uint64_t ram_addr, uint64_t len, TtMemoryWritten *written);
 void tt_memory_unwatch(void);
+/*
+ * For an undo log: each store of a vCPU to RAM, before it is made; @old is what stands
+ * there. Stores only may follow, and some are told of twice. @old is NULL: something else
+ * has written there. The log goes on until NULL is given in its place; from its beginning
+ * on, every entry of a TLB must lead the slow way (accel-tt/tcg/tt-undo-tcg.c). One log.
+ */
+typedef void TtMemoryLog(uint64_t ram_addr, const void *old, size_t len);
+void tt_memory_log_stores(TtMemoryLog *log);
+/* RAM becomes @old there, and counts as written. The log does not hear of it. */
+void tt_memory_put_back(uint64_t ram_addr, const void *old, size_t len);
 /* Written by other means than a store: a device, or a helper of the vCPU. */
 void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,
                           bool by_device);
@@ -29,5 +39,9 @@ void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,
  * *@physical: UINT64_MAX: it is not mapped. */
 bool tt_memory_ram_at(CPUState *cpu, uint64_t addr, uint64_t *ram, unsigned *len,
                       uint64_t *physical);
+/* The RAM at a physical address, as the vCPU sees it, in system management mode or not.
+ * False: there is none, or something that is read in another way. */
+bool tt_memory_ram_at_physical(CPUState *cpu, uint64_t physical, bool is_smm,
+                               uint64_t *ram);
 
 #endif

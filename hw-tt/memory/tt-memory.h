@@ -32,6 +32,8 @@ typedef struct TtMapState {
 void tt_memory_map_save(TtMapState *ms);
 void tt_memory_map_restore(const TtMapState *ms);
 void tt_memory_map_free(TtMapState *ms);
+/* Recording: has the map changed since the last call? */
+bool tt_memory_map_has_changed(void);
 /* How often the memory map was changed, or built anew, in this process. */
 uint64_t tt_memory_map_changes(void);
 /* For a stored checkpoint: names and sizes of the blocks, as bytes. */

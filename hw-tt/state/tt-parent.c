@@ -12,7 +12,7 @@
 #include "run/tt-cpstate.h"
 #include "run/tt-fullstate.h"
 #include "run/tt-manifest.h"
-#include "run/tt-marks.h"
+#include "run/tt-runfull.h"
 #include "run/tt-runstore.h"
 #include "session/tt-paths.h"
 #include "qapi/error.h"
@@ -77,112 +77,16 @@ bool tt_parent_choose(TtParent *p, uint32_t id, Error **errp)
     return true;
 }
 
-static bool is_full(const TtCheckpointInfo *info)
-{
-    return info->flags & TT_CHECKPOINT_FULL;
-}
-
-static bool has_name(TtParent *p, uint32_t id, const char *name)
-{
-    TtFullDesc d;
-    bool found = false;
-
-    if (tt_parent_choose(p, id, NULL) &&
-        tt_fulldesc_find(p->state.full, &d, NULL) == TT_OK) {
-        found = !strcmp(d.name, name);
-        tt_fulldesc_cleanup(&d);
-    }
-    return found;
-}
-
-/* Position of a mark of the run. */
-static bool find_mark(const char *dir, const char *name, uint64_t *pos,
-                      Error **errp)
-{
-    TtMarkSearch w = { .name = name };
-    TtDiag diag;
-
-    if (tt_marks_of_run(dir, tt_mark_search, &w, &diag) != TT_OK) {
-        error_setg(errp, "%s", diag.text);
-    } else if (!w.is_found) {
-        error_setg(errp, "there is no mark '%s' in the run '%s'", name, dir);
-    } else {
-        *pos = w.pos;
-    }
-    return w.is_found;
-}
-
-/* *@pos: where that is; *@id: the checkpoint, if it is clear already. */
-static bool find_place(TtParent *p, const TtCheckpointInfo *infos, size_t n,
-                       const char *at, uint64_t *pos, uint32_t *id,
-                       Error **errp)
-{
-    uint64_t number;
-
-    *id = 0;
-    if (!strcmp(at, "@")) {
-        error_setg(errp, "at=@ needs the name of a full checkpoint or of a mark "
-                   "after the @");
-        return false;
-    }
-    if (*at == '@') {
-        for (size_t i = n; i-- > 0;) {          /* the last of a name counts */
-            if (is_full(&infos[i]) && has_name(p, infos[i].id, at + 1)) {
-                *id = infos[i].id;
-                return true;
-            }
-        }
-        return find_mark(p->dir, at + 1, pos, errp);
-    }
-    if (qemu_strtou64(at, NULL, 10, &number) || !g_ascii_isdigit(*at)) {
-        error_setg(errp, "at= takes the number of a checkpoint, or @ and a "
-                   "name, not '%s'", at);
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (infos[i].id == number) {
-            *pos = infos[i].pos;
-            *id = is_full(&infos[i]) ? number : 0;
-            return true;
-        }
-    }
-    error_setg(errp, "the run '%s' has no checkpoint %" PRIu64 ": see 'tt info "
-               "%s'", p->dir, number, p->dir);
-    return false;
-}
-
 bool tt_parent_find(TtParent *p, const char *at, Error **errp)
 {
-    size_t n = tt_pagestore_count(p->store);
-    g_autofree TtCheckpointInfo *infos = g_new0(TtCheckpointInfo, n + 1);
-    const TtCheckpointInfo *before = NULL;
-    uint64_t pos = 0;
+    TtDiag diag;
     uint32_t id;
 
-    n = tt_pagestore_list(p->store, infos, n);
-    if (!find_place(p, infos, n, at, &pos, &id, errp)) {
+    if (tt_runfull_find(p->dir, p->store, at, &id, &diag) != TT_OK) {
+        error_setg(errp, "%s", diag.text);
         return false;
     }
-    for (size_t i = 0; !id && i < n; i++) {
-        if (is_full(&infos[i]) && infos[i].pos <= pos) {
-            before = &infos[i];
-            id = before->pos == pos ? before->id : 0;
-        }
-    }
-    if (id) {
-        return tt_parent_choose(p, id, errp);
-    }
-    if (before) {
-        error_setg(errp, "there is no full checkpoint at position %" PRIu64
-                   ", and a branch can start only from one: the nearest one before "
-                   "is at=%" PRIu32 ", position %" PRIu64, pos,
-                   before->id, before->pos);
-    } else {
-        error_setg(errp, "there is no full checkpoint at or before position %" PRIu64 ", "
-                   "and a branch can start only from one: make them while recording, "
-                   "with 'tt checkpoint add -f' (in QMP tt-checkpoint-add with full=true)", pos);
-    }
-    return false;
+    return tt_parent_choose(p, id, errp);
 }
 
 TtParent *tt_parent_of(const TtManifest *m, const char *dir, Error **errp)

@@ -14,7 +14,11 @@ struct Error;
 
 /* ---- gdbstub: main thread ---- */
 bool tt_gdb_note(const char *device, struct Error **errp);  /* -gdb is given */
-bool tt_gdb_reverse(bool step);         /* false: cannot. True: goes, or went */
+/* gdb goes back, or makes a step back. @selected: the vCPU that it has asked about last.
+ * False: cannot. True: goes, or went. */
+bool tt_gdb_reverse(bool step, struct CPUState *selected);
+/* The thread that gdb's old packets resume, @tid (0: any) or several. */
+void tt_gdb_selects(bool is_one, uint32_t tid);
 /* gdb resumes the VM, each vCPU as @actions says: 's' is a step. True: done, in
  * another way than by running it. */
 bool tt_gdb_resume(const char *actions);

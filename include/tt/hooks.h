@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tt/hooks-watch.h"
 
 enum { TT_OFF, TT_RECORD, TT_REPLAY };
 
@@ -79,6 +78,7 @@ static inline bool tt_on(void)
 {
     return __builtin_expect(tt_mode != TT_OFF, 0);
 }
+#include "tt/hooks-watch.h"    /* which asks that */
 
 /* -tt is on the command line. */
 static inline bool tt_given(void)
@@ -345,23 +345,24 @@ static inline bool tt_victim_hit(uint64_t cmp, uint64_t page)
 }
 
 /* A virtual page comes into the TLB; @written: it may be written without another
- * call. Replays keep it for searches (timeline/tt-touched.h). */
+ * call. Replays keep it for searches; recordings keep which page tables are in use. */
 void tt_page_touched_slow(uint64_t addr, bool written);
+void tt_paging_used(void);
 
 static inline void tt_page_touched(uint64_t addr, bool written)
 {
     if (tt_replaying()) {
         tt_page_touched_slow(addr, written);
+    } else if (tt_recording()) {
+        tt_paging_used();
     }
 }
 
 /* ---- synchronous inputs: vCPU, inside an instruction ---- */
-void tt_pio_out(struct CPUState *cpu, uint32_t port, uint32_t val,
-                unsigned size);
+void tt_pio_out(struct CPUState *cpu, uint32_t port, uint32_t val, unsigned size);
 uint32_t tt_pio_in(struct CPUState *cpu, uint32_t port, unsigned size);
-uint32_t tt_mmio_ld(struct CPUState *cpu, struct MemoryRegion *mr,
-                    uint64_t mr_offset, uint64_t gpa, uint64_t *val,
-                    unsigned memop, const void *attrs);
+uint32_t tt_mmio_ld(struct CPUState *cpu, struct MemoryRegion *mr, uint64_t mr_offset,
+                    uint64_t gpa, uint64_t *val, unsigned memop, const void *attrs);
 uint32_t tt_mmio_st(struct CPUState *cpu, struct MemoryRegion *mr,
                     uint64_t mr_offset, uint64_t gpa, uint64_t val,
                     unsigned memop, const void *attrs);
@@ -394,8 +395,7 @@ static inline void tt_ram_written(struct MemoryRegion *mr, uint64_t offset, uint
     }
 }
 
-static inline void tt_ram_discarded(void *ram_block, uint64_t start,
-                                    uint64_t len)
+static inline void tt_ram_discarded(void *ram_block, uint64_t start, uint64_t len)
 {
     if (tt_recording() || tt_past) {
         tt_ram_discarded_slow(ram_block, start, len);

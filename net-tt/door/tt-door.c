@@ -54,9 +54,10 @@ static void remove_guest(Guest *g)
 static void turn_away(Guest *g, const char *why)
 {
     TtDoor *d = g->door;
+    bool is_refused = tt_link_is_refused(g->link);
 
     remove_guest(g);
-    d->ops->leaves(d->opaque, why);
+    d->ops->leaves(d->opaque, why, is_refused);
 }
 
 static void let_in(Guest *g)
@@ -71,18 +72,18 @@ static void let_in(Guest *g)
 }
 
 /* All that this side has to say. False: it cannot. */
-static bool say_all(Guest *g)
+static bool say_all(int fd, TtLink *link)
 {
     const uint8_t *out;
     size_t len;
 
-    while (out = tt_link_out(g->link, &len), len) {
-        ssize_t n = send(g->fd, out, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (out = tt_link_out(link, &len), len) {
+        ssize_t n = send(fd, out, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && errno != EINTR) {
             return false;
         }
-        tt_link_sent(g->link, MAX(n, 0));
+        tt_link_sent(link, MAX(n, 0));
     }
     return true;
 }
@@ -94,6 +95,7 @@ static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
     ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     TtStatus st = TT_END;
     TtDiag diag = { 0 };
+    bool can_say;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return G_SOURCE_CONTINUE;
@@ -102,14 +104,16 @@ static gboolean can_read(gint fd, GIOCondition what, gpointer opaque)
         tt_link_put(g->link, bytes, n);
         st = tt_link_meet(g->link, &diag);
     }
-    if (n > 0 && st >= 0 && say_all(g)) {
-        if (st == TT_END) {
-            return G_SOURCE_CONTINUE;
-        }
-        g->read_tag = 0;
+    /* Each says READY, also to one with another key, who hears of it so. To one who does not
+     * listen any more nothing can be said, but it may have said why. */
+    can_say = n > 0 && say_all(g->fd, g->link);
+    if (n > 0 && st == TT_END) {
+        return G_SOURCE_CONTINUE;
+    }
+    g->read_tag = 0;
+    if (can_say && st == TT_OK) {
         let_in(g);
     } else {
-        g->read_tag = 0;
         turn_away(g, st < 0 ? diag.text : NULL);
     }
     return G_SOURCE_REMOVE;
@@ -132,7 +136,8 @@ void tt_door_came(TtDoor *d, int fd)
 
     if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
         close(fd);
-        d->ops->leaves(d->opaque, "there are no random numbers for the connection");
+        d->ops->leaves(d->opaque, "there are no random numbers for the connection",
+                       false);
         return;
     }
     if (d->guests.length == GUESTS_MAX) {
@@ -145,12 +150,24 @@ void tt_door_came(TtDoor *d, int fd)
     g = g_new0(Guest, 1);
     *g = (Guest) { .door = d, .fd = fd, .link = tt_link_new(&o) };
     g_queue_push_tail(&d->guests, g);
-    if (!say_all(g)) {
-        turn_away(g, NULL);
-        return;
-    }
+    say_all(fd, g->link);               /* who has gone may have said why */
     g->read_tag = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP, can_read, g);
     g->patience_tag = g_timeout_add(PATIENCE_MS, lose_patience, g);
+}
+
+void tt_door_refuse(TtDoor *d, int fd, TtLink *link, TtRefusal why)
+{
+    TtLinkOptions o = d->o;
+
+    if (!link && getrandom(o.nonce, sizeof(o.nonce), 0) == sizeof(o.nonce)) {
+        link = tt_link_new(&o);
+    }
+    if (link) {
+        tt_link_refuse(link, why);
+        say_all(fd, link);
+    }
+    tt_link_free(link);
+    close(fd);
 }
 
 TtDoor *tt_door_new(const TtLinkOptions *o, const TtDoorOps *ops, void *opaque)

@@ -17,8 +17,9 @@ typedef struct TtDoor TtDoor;
 typedef struct TtDoorOps {
     /* A peer, whose link is open. Both are the callee's from here on. */
     void (*enters)(void *opaque, int fd, TtLink *link);
-    /* One was turned away, or has gone. @why: why, or NULL; valid during the call. */
-    void (*leaves)(void *opaque, const char *why);
+    /* One was turned away, or has gone. @why: why, or NULL; valid during the call.
+     * @is_refused: that one has said that it takes no peer. */
+    void (*leaves)(void *opaque, const char *why, bool is_refused);
 } TtDoorOps;
 
 /* @o: its group and key stay the caller's, who keeps them longer. Never NULL. */
@@ -28,5 +29,8 @@ void tt_door_free(TtDoor *d);
 /* Takes @fd over, which was connected. The one that waits for longest makes room if there are
  * too many. May call leaves. */
 void tt_door_came(TtDoor *d, int fd);
+/* The peer hears why it is refused, if its socket has room, and @fd is closed. @link: its own
+ * if it was let in, taken over; else NULL. */
+void tt_door_refuse(TtDoor *d, int fd, TtLink *link, TtRefusal why);
 
 #endif

@@ -145,15 +145,21 @@ static bool is_of_member(const TtFilter *s, const uint8_t *bytes)
     return false;
 }
 
-/* One with a trailer, or with none. */
-static void learn_from(TtFilter *s, const uint8_t *bytes, size_t len, bool has_trailer)
+/* One with a trailer. */
+static void learn_from(TtFilter *s, const uint8_t *bytes, size_t len)
 {
-    if (len < ETH_HLEN || is_of_member(s, bytes) == has_trailer) {
-        return;
-    }
-    if (has_trailer) {
+    if (len >= ETH_HLEN && !is_of_member(s, bytes)) {
         memcpy(s->members[s->n_members++ % MEMBERS_MAX], bytes + ETH_ALEN, ETH_ALEN);
-    } else {
+    }
+}
+
+/* One with none passes unchanged; tt group counts it. */
+static void bare_frame_came(TtFilter *s, const uint8_t *bytes, size_t len)
+{
+    bool has_member = len >= ETH_HLEN && is_of_member(s, bytes);
+
+    tt_net_note_bare(len, has_member);
+    if (has_member) {
         tt_net_say(&s->port.say, "a frame of a member of the group came without its "
                    "trailer, so it has no sender: something between them cuts frames (a "
                    "bridge of the host does with net.bridge.bridge-nf-call-iptables=1)");
@@ -174,11 +180,12 @@ static ssize_t from_netdev(TtFilter *s, const struct iovec *iov, int iovcnt)
         iov_to_buf(iov, iovcnt, 0, copy, len);
     }
     st = tt_trailer_get(&m, &s->trailers, bytes, len, &diag);
-    if (st == TT_END || st == TT_OK) {
-        learn_from(s, bytes, len, st == TT_OK);
-    }
     if (st == TT_END) {
+        bare_frame_came(s, bytes, len);
         return 0;                       /* from outside of the group */
+    }
+    if (st == TT_OK) {
+        learn_from(s, bytes, len);
     }
     if (st) {
         tt_net_say(&s->port.say, "a frame is dropped: %s", diag.text);
@@ -254,6 +261,7 @@ static void setup(NetFilterState *nf, Error **errp)
         error_setg(errp, "%s", diag.text);
         return;
     }
+    tt_net_key_loaded(s->key_file);
     if (!take_offloads(s, nf->netdev, errp)) {
         return;
     }

@@ -10,7 +10,8 @@
 typedef struct TtNetAbout {
     const char *id, *group;
     const char *address;        /* with the port that it has in place of 0 */
-    const char *state;          /* "listening", "connecting" or "connected" */
+    const char *state;          /* "listening", "connecting", "refused" (it tries
+                                   again) or "connected" */
     bool listens;
 } TtNetAbout;
 

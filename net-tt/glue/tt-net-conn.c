@@ -2,8 +2,8 @@
 /*
  * The connection of a netdev tt: it listens for one peer at a time, or connects, and
  * tries again each second when there is none. Peers come through the door (tt-door.h).
- * One that breaks the protocol, is of another group or does not say READY in time is left,
- * with one sentence.
+ * One that breaks the protocol, is of another group or is late with READY is left, with one
+ * sentence.
  */
 #include "qemu/osdep.h"
 #include "tt-net-socket-int.h"
@@ -12,7 +12,6 @@
 #include "net-tt/door/tt-door.h"
 #include "io/channel-socket.h"
 #include "qapi/error.h"
-#include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 
@@ -36,7 +35,7 @@ struct TtNetConn {
     guint read_tag, write_tag, gone_tag, retry_tag, silence_tag;
     bool is_blocked;                    /* the NIC takes no more for now */
     bool was_full;                      /* writable must be called */
-    bool has_failed;                    /* to connect, which was said */
+    TtNetFailure failure;               /* to connect */
     uint32_t epoch;                     /* that the peer has said, and was told */
     QEMUBH *go_on;
 };
@@ -47,24 +46,17 @@ static void watch(TtNetConn *c);
 static void tell_state(TtNetConn *c)
 {
     c->ops->state(c->opaque, tt_net_conn_is_open(c) ? "connected" :
-                  c->o.listens ? "listening" : "connecting");
-}
-
-static void drop_tag(guint *tag)
-{
-    if (*tag) {
-        g_source_remove(*tag);
-        *tag = 0;
-    }
+                  c->o.listens ? "listening" :
+                  c->failure.is_refused ? "refused" : "connecting");
 }
 
 /* The peer is gone, or is left. */
 static void leave(TtNetConn *c)
 {
-    drop_tag(&c->read_tag);
-    drop_tag(&c->write_tag);
-    drop_tag(&c->gone_tag);
-    drop_tag(&c->silence_tag);
+    g_clear_handle_id(&c->read_tag, g_source_remove);
+    g_clear_handle_id(&c->write_tag, g_source_remove);
+    g_clear_handle_id(&c->gone_tag, g_source_remove);
+    g_clear_handle_id(&c->silence_tag, g_source_remove);
     if (c->ioc) {
         qio_channel_close(c->ioc, NULL);
         g_clear_pointer(&c->ioc, object_unref);
@@ -96,14 +88,12 @@ static bool flush(TtNetConn *c)
     size_t len;
 
     while (out = tt_link_out(c->link, &len), len) {
-        Error *err = NULL;
-        ssize_t n = qio_channel_write(c->ioc, (const char *)out, len, &err);
+        ssize_t n = qio_channel_write(c->ioc, (const char *)out, len, NULL);
 
         if (n == QIO_CHANNEL_ERR_BLOCK) {
             return true;
         }
         if (n < 0) {
-            error_free(err);
             lose(c);
             return false;
         }
@@ -132,27 +122,27 @@ bool tt_net_conn_is_open(const TtNetConn *c)
     return c->link && tt_link_is_open(c->link);
 }
 
-bool tt_net_conn_has_room(TtNetConn *c)
+static size_t bytes_out(const TtNetConn *c)
 {
     size_t len = 0;
-    bool has;
 
     if (c->link) {
         tt_link_out(c->link, &len);
     }
-    has = len < OUT_MAX;
+    return len;
+}
+
+bool tt_net_conn_has_room(TtNetConn *c)
+{
+    bool has = bytes_out(c) < OUT_MAX;
+
     c->was_full |= !has;
     return has;
 }
 
 bool tt_net_conn_is_far_behind(const TtNetConn *c)
 {
-    size_t len = 0;
-
-    if (c->link) {
-        tt_link_out(c->link, &len);
-    }
-    return len >= FAR_BEHIND;
+    return bytes_out(c) >= FAR_BEHIND;
 }
 
 static void flush_and_watch(TtNetConn *c)
@@ -277,7 +267,7 @@ static void watch(TtNetConn *c)
                                             NULL);
     }
     if (!c->read_tag && !c->is_blocked) {
-        drop_tag(&c->gone_tag);
+        g_clear_handle_id(&c->gone_tag, g_source_remove);
         c->read_tag = qio_channel_add_watch(c->ioc, G_IO_IN, read_ready, c, NULL);
     }
     tt_link_out(c->link, &len);
@@ -323,7 +313,7 @@ static bool has_place(TtNetConn *c)
 {
     if (c->ioc && tt_net_socket_has_hung_up(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
         while (c->ioc && !c->is_blocked) {
-            drop_tag(&c->read_tag);
+            g_clear_handle_id(&c->read_tag, g_source_remove);
             read_ready(c->ioc, G_IO_IN, c);
         }
         if (c->ioc) {
@@ -333,8 +323,10 @@ static bool has_place(TtNetConn *c)
     return !c->ioc;
 }
 
-static void refuse(TtNetConn *c)
+/* Takes them over. */
+static void refuse(TtNetConn *c, int fd, TtLink *link)
 {
+    tt_door_refuse(c->door, fd, link, TT_REFUSED_HAS_PEER);
     tt_net_say(c->o.say, "another peer is refused: a netdev has only one peer; use tt "
                "hub to connect more");
 }
@@ -345,18 +337,13 @@ static void enters(void *opaque, int fd, TtLink *link)
     QIOChannelSocket *sioc = has_place(c) ? qio_channel_socket_new_fd(fd, NULL) : NULL;
 
     if (!sioc) {
-        refuse(c);
-        close(fd);
-        tt_link_free(link);
+        refuse(c, fd, link);
         return;
     }
     c->ioc = QIO_CHANNEL(sioc);
     c->link = link;
     c->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, c);
-    if (c->has_failed) {
-        c->has_failed = false;
-        info_report("%s: connected", c->o.say->who);
-    }
+    tt_net_works(&c->failure, c->o.say);
     tell_state(c);
     c->ops->epoch(c->opaque);
     if (c->link && drain(c)) {
@@ -364,12 +351,16 @@ static void enters(void *opaque, int fd, TtLink *link)
     }
 }
 
-static void leaves(void *opaque, const char *why)
+static void leaves(void *opaque, const char *why, bool is_refused)
 {
     TtNetConn *c = opaque;
 
-    if (why) {
+    if (why && c->o.listens) {
         tt_net_say(c->o.say, "a peer is turned away: %s", why);
+    } else if (why ? tt_net_fails(&c->failure, c->o.say, why, true, is_refused) :
+               c->failure.is_refused) {
+        c->failure.is_refused &= why != NULL;       /* it has gone without a word */
+        tell_state(c);
     }
     arm_retry(c);
 }
@@ -379,49 +370,40 @@ static void to_door(TtNetConn *c, const QIOChannelSocket *sioc)
 {
     int fd = fcntl(sioc->fd, F_DUPFD_CLOEXEC, 0);
 
-    if (fd >= 0) {
+    if (fd < 0) {
+        leaves(c, strerror(errno), false);
+    } else if (has_place(c)) {
         tt_door_came(c->door, fd);
     } else {
-        leaves(c, strerror(errno));
+        refuse(c, fd, NULL);
     }
 }
 
 static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer opaque)
 {
-    TtNetConn *c = opaque;
-
-    if (has_place(c)) {
-        to_door(c, sioc);
-    } else {
-        refuse(c);
-    }
+    to_door(opaque, sioc);
 }
 
 static void connected(QIOTask *task, gpointer opaque)
 {
     TtNetConn *c = opaque;
-    QIOChannelSocket *sioc = QIO_CHANNEL_SOCKET(qio_task_get_source(task));
+    g_autoptr(QIOChannelSocket) sioc = QIO_CHANNEL_SOCKET(qio_task_get_source(task));
     Error *err = NULL;
 
     if (c->connecting != sioc) {            /* the netdev is gone: see free */
-        object_unref(OBJECT(sioc));
         g_free(c);
         return;
     }
     c->connecting = NULL;
     if (qio_task_propagate_error(task, &err)) {
-        object_unref(OBJECT(sioc));
-        if (!c->has_failed) {
-            warn_report("%s: %s; trying again every second", c->o.say->who,
-                        error_get_pretty(err));
+        if (tt_net_fails(&c->failure, c->o.say, error_get_pretty(err), false, false)) {
+            tell_state(c);
         }
-        c->has_failed = true;
         error_free(err);
         arm_retry(c);
         return;
     }
     to_door(c, sioc);
-    object_unref(OBJECT(sioc));
 }
 
 static gboolean try_connect(gpointer opaque)
@@ -433,6 +415,14 @@ static gboolean try_connect(gpointer opaque)
     c->connecting = qio_channel_socket_new();
     qio_channel_socket_connect_async(c->connecting, a, connected, c, NULL, NULL);
     return G_SOURCE_REMOVE;
+}
+
+bool tt_net_conn_hangs(TtNetConn *c)
+{
+    bool it_hangs = c->connecting && !c->failure.is_said;
+
+    c->failure.is_said |= it_hangs;
+    return it_hangs;
 }
 
 static void arm_retry(TtNetConn *c)
@@ -482,7 +472,7 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
 void tt_net_conn_free(TtNetConn *c)
 {
     leave(c);
-    drop_tag(&c->retry_tag);
+    g_clear_handle_id(&c->retry_tag, g_source_remove);
     tt_door_free(c->door);
     tt_listen_unix_end(&c->place);
     if (c->listener) {
@@ -492,6 +482,7 @@ void tt_net_conn_free(TtNetConn *c)
     qemu_bh_delete(c->go_on);
     g_free(c->o.key);
     g_free(c->group);
+    g_free(c->failure.peers_fault);
     if (c->connecting) {
         c->connecting = NULL;               /* connected() is yet to come */
     } else {

@@ -18,12 +18,17 @@ void tt_net_note_sent(TtFrame *f);
 void tt_net_note_delivered(const TtFrame *f, bool is_noted);
 /* @f was on its way to @netdev when the group made a checkpoint. */
 void tt_net_note_kept(const TtFrame *f, const char *netdev);
+/* One of @len bytes came without a trailer. @is_of_member: from the address of one. */
+void tt_net_note_bare(uint32_t len, bool is_of_member);
 void tt_net_note_epoch(uint32_t epoch, bool is_made);
 void tt_net_note_incident(const TtIncident *i);
 /* Did this process send it? */
 bool tt_net_is_own(const TtFrame *f);
 /* False: *errp says what a group may be called. */
 bool tt_net_group_is_fit(const char *group, Error **errp);
+
+/* A warning, once, if others can read the key. NULL is fine. */
+void tt_net_key_loaded(const char *path);
 
 /* ---- frame stores: tt-net-frames.c ---- */
 
@@ -70,6 +75,8 @@ bool tt_net_conn_is_open(const TtNetConn *c);
 bool tt_net_conn_has_room(TtNetConn *c);
 /* Does so much wait already that a frame that has to be taken is lost? */
 bool tt_net_conn_is_far_behind(const TtNetConn *c);
+/* Does nobody take the connection, nor refuse it? True once, until it is open again. */
+bool tt_net_conn_hangs(TtNetConn *c);
 void tt_net_conn_send(TtNetConn *c, const TtFrame *f);
 /* Tells the peer of a checkpoint of the group, if the connection is open. */
 void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch);

@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "tt-net-int.h"
+#include "tt-net-port-int.h"
 #include "accel-tt/tt-position.h"
 #include "net-tt/glue/tt-net-epoch.h"
 #include "log/tt-log.h"
@@ -89,6 +90,17 @@ void tt_net_note_kept(const TtFrame *f, const char *netdev)
     }
 }
 
+/* Before the recording has begun it would be in no log; the past is not written to. */
+void tt_net_note_bare(uint32_t len, bool is_of_member)
+{
+    TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_BARE, .val = is_of_member,
+                   .aux = len };
+
+    if (is_recorded() && tt_session.has_begun && !tt_past) {
+        tt_log_event(&ev);
+    }
+}
+
 void tt_net_note_epoch(uint32_t epoch, bool is_made)
 {
     TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_EPOCH, .val = epoch,
@@ -103,7 +115,7 @@ void tt_net_note_incident(const TtIncident *i)
 {
     uint8_t data[TT_INCIDENT_NOTE_MAX];
     TtEvent ev = { .kind = TT_EV_FRAME, .addr = TT_FRAME_INCIDENT, .val = i->number,
-                   .data = data };
+                   .aux = tt_net_port_ways(), .data = data };
 
     if (is_recorded()) {
         ev.len = tt_incident_note_put(data, i);

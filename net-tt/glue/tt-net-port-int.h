@@ -61,5 +61,6 @@ void tt_net_port_epoch_came(uint32_t epoch);
 void tt_net_port_release_all(void);
 /* By all ports that can. */
 void tt_net_port_tell_incident(const TtIncident *i);
+unsigned tt_net_port_ways(void);        /* TT_WAYS_*, of this process so far */
 
 #endif

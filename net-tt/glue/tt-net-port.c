@@ -15,6 +15,7 @@
 #define AGAIN_MS 1
 
 static GSList *all_ports;       /* of TtNetPort */
+static unsigned ways;           /* TT_WAYS_* */
 static struct {
     uint32_t now, heard;        /* heard: that others have made, by an announcement */
     bool (*wanted)(uint32_t epoch);
@@ -283,7 +284,24 @@ void tt_net_port_release_all(void)
     }
 }
 
+unsigned tt_net_port_ways(void)
+{
+    return ways;
+}
+
 /* ---- a port comes and goes ---- */
+
+/* @p is one more. */
+static void note_way(const TtNetPort *p)
+{
+    if (!p->ops->tell_incident) {
+        ways |= TT_WAYS_FILTER;
+        return;
+    }
+    for (GSList *i = all_ports; i; i = i->next) {
+        ways |= ((TtNetPort *)i->data)->ops->tell_incident ? TT_WAYS_SEVERAL : 0;
+    }
+}
 
 void tt_net_port_init(TtNetPort *p, const TtNetPortOps *ops, NetClientState *nc, char *who,
                       unsigned held_max)
@@ -296,6 +314,7 @@ void tt_net_port_init(TtNetPort *p, const TtNetPortOps *ops, NetClientState *nc,
     p->again = timer_new_ms(QEMU_CLOCK_REALTIME, release_held, p);
     p->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, p);
     g_queue_init(&p->held);
+    note_way(p);
     all_ports = g_slist_append(all_ports, p);
 }
 

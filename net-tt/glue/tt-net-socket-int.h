@@ -16,8 +16,8 @@ SocketAddress *tt_net_socket_address(const TtAddress *a);
  * any file there. NULL: *errp says why not. End @l before the listener goes. */
 QIONetListener *tt_net_socket_listen(const TtAddress *a, TtListen *l, int backlog,
                                      Error **errp);
-/* Where @l listens, with the ports that the kernel chose: "HOST:PORT", and if the name has more
- * numbers, all of them. Not for Unix sockets. g_free. */
+/* Where @l listens, with the ports that the kernel chose: "HOST:PORT", and if the name has
+ * more numbers, all of them. Not for Unix sockets. g_free. */
 char *tt_net_socket_places(const QIONetListener *l);
 /* Has the peer closed its end? Bytes of it may wait all the same. */
 bool tt_net_socket_has_hung_up(int fd);

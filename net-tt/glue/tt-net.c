@@ -23,6 +23,7 @@
 #include "tt/hooks.h"
 
 #define HELD_MAX 64             /* frames that wait; each peer that comes may leave one */
+#define IDLE_S   5              /* of a peer, until it is said */
 
 typedef struct TtNet {
     NetClientState nc;
@@ -31,6 +32,9 @@ typedef struct TtNet {
     char *group, *address;
     bool listens;
     const char *state;          /* static */
+    guint hang_tag, full_tag;   /* a peer may do nothing: it does not take the connection, it
+                                 * does not read */
+    bool has_said_full;
 } TtNet;
 
 static GSList *all_nets;        /* of TtNet, the last one first */
@@ -47,6 +51,17 @@ static TtNet *net_of(NetClientState *nc)
 
 /* ---- from the NIC ---- */
 
+static gboolean say_full(gpointer opaque)
+{
+    TtNet *n = opaque;
+
+    n->full_tag = 0;
+    n->has_said_full = true;
+    tt_net_say(&n->port.say, "the peer has not read for %d seconds: what this VM sends waits "
+               "until it does", IDLE_S);
+    return G_SOURCE_REMOVE;
+}
+
 static ssize_t tt_net_receive(NetClientState *nc, const uint8_t *data, size_t len)
 {
     TtNet *n = net_of(nc);
@@ -57,6 +72,9 @@ static ssize_t tt_net_receive(NetClientState *nc, const uint8_t *data, size_t le
         return len;                     /* nobody is there: lost, as on a cable */
     }
     if (!tt_net_conn_has_room(n->conn) && runstate_is_running()) {
+        if (!n->full_tag && !n->has_said_full) {
+            n->full_tag = g_timeout_add_seconds(IDLE_S, say_full, n);
+        }
         return 0;
     }
     /* While the VM stops, a virtio NIC has no place where a frame could wait: it takes the
@@ -73,6 +91,8 @@ static void writable(void *opaque)
 {
     TtNet *n = opaque;
 
+    g_clear_handle_id(&n->full_tag, g_source_remove);
+    n->has_said_full = false;
     qemu_flush_queued_packets(&n->nc);
 }
 
@@ -201,10 +221,26 @@ static void peer_epoch(void *opaque)
 
 /* ---- the backend ---- */
 
+static gboolean say_hangs(gpointer opaque)
+{
+    TtNet *n = opaque;
+
+    n->hang_tag = 0;
+    if (tt_net_conn_hangs(n->conn)) {
+        tt_net_say(&n->port.say, "nobody takes the connection to %s: the program there is "
+                   "stopped, or too many wait for it; this VM goes on waiting", n->address);
+    }
+    return G_SOURCE_REMOVE;
+}
+
 static void tell_state(void *opaque, const char *text)
 {
     TtNet *n = opaque;
 
+    g_clear_handle_id(&n->hang_tag, g_source_remove);
+    if (!strcmp(text, "connecting")) {
+        n->hang_tag = g_timeout_add_seconds(IDLE_S, say_hangs, n);
+    }
     n->state = text;
     qemu_set_info_str(&n->nc, "group=%s,%s=%s, %s", n->group, n->listens ? "listen" :
                       "connect", n->address, text);
@@ -246,6 +282,8 @@ static void tt_net_cleanup(NetClientState *nc)
         tt_net_conn_free(g_steal_pointer(&n->conn));
         qemu_purge_queued_packets(nc);      /* tt_net_port_taken is not called later */
     }
+    g_clear_handle_id(&n->hang_tag, g_source_remove);
+    g_clear_handle_id(&n->full_tag, g_source_remove);
     tt_net_port_cleanup(&n->port);
     all_nets = g_slist_remove(all_nets, n);
     g_free(n->group);
@@ -288,6 +326,7 @@ static bool parse_options(TtNetConnOptions *o, const NetdevTtOptions *from, Erro
         error_setg(errp, "%s", diag.text);
         return false;
     }
+    tt_net_key_loaded(from->key_file);
     if (from->connect && !o->address.is_unix && !strcmp(o->address.port, "0")) {
         error_setg(errp, "nobody listens at port 0: connect= needs the port at which the "
                    "other side listens");

@@ -350,8 +350,8 @@ static bool check_parent(Error **errp)
 
 static bool load(Error **errp)
 {
-    return check_kind(errp) && tt_branch_check_blocks(br.parent, br.dir, errp) && tt_branch_check_disks(errp) &&
-        check_parent(errp) && load_state(errp);
+    return check_kind(errp) && tt_branch_check_blocks(br.parent, br.dir, errp) &&
+        tt_branch_check_disks(errp) && check_parent(errp) && load_state(errp);
 }
 
 void tt_machine_made(void)

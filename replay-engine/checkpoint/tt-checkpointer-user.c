@@ -348,6 +348,9 @@ static bool begin(TtCheckpointerTask *t)
     }
     wait_for_store(t, false);
     t->is_posted = true;
+    if (t->kind == TT_CHECKPOINTER_ADD && t->full && !t->is_thinned) {
+        t->settled_at = tt_record_settle();     /* its name, and the note for the group */
+    }
     return false;
 }
 
@@ -357,7 +360,7 @@ static bool end(TtCheckpointerTask *t)
     TtDiag diag;
     uint32_t id;
 
-    if (!tt_cpstore_is_done(t->job)) {
+    if (!tt_record_is_settled(t->settled_at) || !tt_cpstore_is_done(t->job)) {
         return false;
     }
     if (tt_cpstore_result(t->job, &id, &diag) != TT_OK) {

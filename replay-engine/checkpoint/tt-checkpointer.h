@@ -17,8 +17,8 @@ void tt_cpgroup_init(void);
 void tt_checkpointer_settle(void);
 /*
  * What the user asks of the checkpointer. An add makes a checkpoint of the present
- * position, which stays until it is deleted (or, see below, thinned); the VM is stopped for as long as it
- * takes to copy what changed, and goes on if it ran.
+ * position, which stays until it is deleted (or, see below, thinned); the VM is stopped for
+ * as long as it takes to copy what changed, and goes on if it ran.
  */
 typedef struct TtCheckpointerTask {
     enum { TT_CHECKPOINTER_ADD, TT_CHECKPOINTER_DELETE } kind;
@@ -34,6 +34,7 @@ typedef struct TtCheckpointerTask {
     Error *err;                 /* it has ended: why there is none, or NULL */
     /* private */
     uint32_t job;
+    uint64_t settled_at;        /* of the log; 0: that is not waited for */
     bool has_room, is_late, is_posted;
     bool is_undo;               /* a delete of what was added and cancelled */
     bool is_waiting;            /* for the store; nobody else gets it first */

@@ -7,6 +7,7 @@
 #include "checkpoint/tt-cptake.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
+#include "accel-tt/x86/tt-x86-paging.h"
 #include "checkpoint/tt-cpfiles.h"
 #include "checkpoint/tt-cpstore.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -48,9 +49,14 @@ static const void *save_state(CPUState *cpu, TtBytes full, size_t *len)
         .cpu = { regs->data, regs->len },
         .full = full,
     };
+    g_autofree uint8_t *paging = NULL;
     uint32_t n;
     uint8_t *bytes;
 
+    if (!tt_backend->counts_exits) {    /* KVM's guests change them unseen */
+        paging = tt_paging_encode(tt_memory_map_has_changed(), &s.paging.len);
+        s.paging.data = paging;
+    }
     tt_record_place(&s.segment, &s.index);
     tt_flight_taking(s.segment);
     tt_memory_map_save(&map);
@@ -163,6 +169,7 @@ TtStatus tt_cptake(CPUState *cpu, uint32_t flags, TtBytes full, uint32_t *job)
         return s;
     }
     kp.pos = tt_now.pos;
+    tt_paging_begin(kp.pos);
     kp.prepared_for = 0;
     kp.last_ms = began / SCALE_MS;
     look_at_disks(&meta);
@@ -210,6 +217,7 @@ int64_t tt_cptake_ms(void)
 void tt_cptake_begin(void)
 {
     memset(&kp, 0, sizeof(kp));
+    tt_paging_begin(tt_now.pos);
     kp.start_ns = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
 }
 

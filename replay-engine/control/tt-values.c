@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "control/tt-values.h"
 #include "flight/tt-crash.h"
+#include "travel/tt-travel-ring.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 
@@ -56,3 +57,35 @@ bool tt_window_fits(uint64_t ns, uint64_t interval_ms, Error **errp)
 
 const char tt_save_on_panic_help[] =
     "save-on-panic is valid with last= only: without it, everything is kept";
+
+bool tt_step_memory_set(const char *text, Error **errp)
+{
+    uint64_t bytes;
+
+    if (qemu_strtosz(text, NULL, &bytes)) {
+        error_setg(errp, TT_TRAVEL_RING_HELP ", not '%s'", text);
+        return false;
+    }
+    return tt_travel_ring_resize(bytes, errp);
+}
+
+bool tt_place_is_inside(uint64_t pos, uint64_t first, uint64_t end, Error **errp)
+{
+    if (pos < first) {
+        error_setg(errp, "position %" PRIu64 " is before the window, which begins at "
+                   "position %" PRIu64, pos, first);
+    } else if (pos > end) {
+        error_setg(errp, "position %" PRIu64 " is past the end of the run, which is position "
+                   "%" PRIu64, pos, end);
+    }
+    return pos >= first && pos <= end;
+}
+
+bool tt_place_may_be_back(uint64_t count, uint64_t now, uint64_t first, Error **errp)
+{
+    if (count > now - first) {
+        error_setg(errp, "cannot go back that far: there are only %" PRIu64 " positions "
+                   "before position %" PRIu64, now - first, now);
+    }
+    return count <= now - first;
+}

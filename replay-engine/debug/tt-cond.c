@@ -307,11 +307,31 @@ static void look_through(const TtCond *c, unsigned node, bool *memory, bool *sco
     look_through(c, n->a, memory, scope, regs);
 }
 
+/* Then it has no value, wherever that is asked for. */
+static bool divides_by_zero(const TtCond *c)
+{
+    uint64_t by;
+
+    for (unsigned i = 0; i < c->n_nodes; i++) {
+        const TtCondNode *n = &c->nodes[i];
+
+        if (n->kind == NODE_BINARY && (n->op == '/' || n->op == '%') &&
+            is_constant(c, n->b, &by) && !by) {
+            return true;
+        }
+    }
+    return false;
+}
+
 TtStatus tt_cond_classify(TtCond *c, int at, TtDiag *diag)
 {
     bool memory = false, scope = false, regs = false;
     uint64_t place;
 
+    if (divides_by_zero(c)) {
+        return tt_fail(diag, TT_ERR_INVALID, "the condition divides by zero: a divisor in it "
+                       "is 0 everywhere");
+    }
     if (c->has_at) {
         if (!is_constant(c, at, &place)) {
             return tt_fail(diag, TT_ERR_FORMAT, "'at' must be followed by an address "

@@ -59,7 +59,8 @@ typedef enum TtCondKind {
 /*
  * tt_cond_parse: @text without names
  * TT_ERR_FORMAT: it is no condition, and @diag says where and why; TT_ERR_LIMIT: it
- * is too large; TT_ERR_INVALID: nothing in it ever changes. *@out is the caller's.
+ * is too large; TT_ERR_INVALID: nothing in it ever changes, or it always divides by zero.
+ * *@out is the caller's.
  */
 TtStatus tt_cond_parse(const char *text, TtCond **out, TtDiag *diag);
 void tt_cond_free(TtCond *c);                   /* NULL is fine */

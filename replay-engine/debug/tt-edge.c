@@ -44,3 +44,17 @@ bool tt_edge_take(TtEdge *e, uint64_t pos, TtStatus s, uint64_t value)
     }
     return found;
 }
+
+bool tt_edge_is_still(const TtEdge *e, TtStatus s, uint64_t value)
+{
+    bool has_value = s == TT_OK;
+
+    switch (e->rule) {
+    case TT_EDGE_CHANGES:
+        return !has_value || (e->has_value && value == e->last_value);
+    case TT_EDGE_BECOMES_TRUE:
+        return (has_value && value) == e->was_true;
+    default:
+        return false;
+    }
+}

@@ -30,5 +30,8 @@ TtEdgeRule tt_edge_rule(const TtCond *c, bool changes);
 /* Positions ascend; the same one again changes nothing. @s and @value: of
  * tt_cond_eval. */
 bool tt_edge_take(TtEdge *e, uint64_t pos, TtStatus s, uint64_t value);
+/* As long as all that it could take are such values, there is nothing to be found, and it
+ * need not take them. It has taken one. */
+bool tt_edge_is_still(const TtEdge *e, TtStatus s, uint64_t value);
 
 #endif

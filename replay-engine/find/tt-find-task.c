@@ -6,7 +6,7 @@
  *   tt-find hit position=P pc=0xA cpu=N value=0xV
  *   tt-find way low=P high=P           how far it is, a few times a second
  *   tt-find failed text=...
- *   tt-find end code=N whole=0|1 reason=...
+ *   tt-find end code=N whole=0|1 left-out=POSITIONS
  */
 #include "qemu/osdep.h"
 #include "find/tt-find.h"
@@ -60,7 +60,7 @@ static void leave(uint64_t pos, int reason, Error *err)
             reason == TT_STOP_INTERRUPTED ? "interrupted" :
             tt_replayer.divergence ?: tt_stop_name(reason));
     }
-    say("end code=%d whole=%d", code, whole);
+    say("end code=%d whole=%d left-out=%" PRIu64, code, whole, tt_find_left_out());
     qemu_system_shutdown_request_with_code(SHUTDOWN_CAUSE_HOST_QMP_QUIT, code);
 }
 

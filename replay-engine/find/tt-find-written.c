@@ -91,6 +91,12 @@ void tt_find_written_begin(void)
     w.first = w.hit = UINT64_MAX;
 }
 
+void tt_find_written_pause(void)
+{
+    tt_memory_unwatch();
+    w.is_on = w.by_vcpu = w.by_device = false;
+}
+
 const char *tt_find_written_end(void)
 {
     tt_memory_unwatch();

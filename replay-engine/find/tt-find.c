@@ -4,6 +4,7 @@
  * movements.
  *
  *   scan:     --goto--> from --scan, looking at each stop--> to --+--> back, or done
+ *             (of memory: part by part, and --goto--> over those that stay as they are)
  *   bisect:   --goto--> a place, look --+-- until one is left ----+
  *                         ^             |
  *                         +-------------+
@@ -36,6 +37,7 @@ static struct {
     void *opaque;
     TtEdge edge;
     uint64_t n_found;
+    uint64_t left_out;          /* positions that were not executed */
     uint64_t home;              /* where the VM stood */
     /* a bisection */
     TtBisect bisect;
@@ -159,7 +161,8 @@ static bool visit(void *opaque, uint64_t pos, bool is_hit)
     return find.n_found < find.want.limit;
 }
 
-static void scanned(void *opaque, uint64_t pos, int reason)
+/* All stops are out. @reason: why. */
+static void end_scan(int reason)
 {
     const char *inexact = tt_find_written_end();
     Error *err = NULL;
@@ -174,24 +177,78 @@ static void scanned(void *opaque, uint64_t pos, int reason)
     finish(reason == TT_STOP_END ? TT_STOP_TARGET : reason, err);
 }
 
-static void at_from(void *opaque, uint64_t pos, int reason)
+static void go_on(uint64_t pos);
+
+static void scanned(void *opaque, uint64_t pos, int reason)
 {
+    if (reason == TT_STOP_TARGET && pos < find.want.to && find.n_found < find.want.limit) {
+        go_on(pos);
+    } else {
+        end_scan(reason);
+    }
+}
+
+static void at_quiet_end(void *opaque, uint64_t pos, int reason)
+{
+    if (reason != TT_STOP_TARGET) {
+        end_scan(reason);
+    } else {
+        tt_find_set_stops(find.cond);
+        go_on(pos);
+    }
+}
+
+/* Nothing is there up to @until: it is not executed. */
+static bool leave_out(uint64_t pos, uint64_t until, Error **errp)
+{
+    if (!tt_find_clear_stops()) {
+        end_scan(TT_STOP_TARGET);
+        return true;
+    }
+    tt_find_written_pause();
+    find.left_out += until - pos;
+    tell_way(until, find.want.to);
+    return tt_travel_goto(until, at_quiet_end, NULL, errp);
+}
+
+static void go_on(uint64_t pos)
+{
+    uint64_t until = pos, end = find.want.to;
     Error *err = NULL;
     bool ok;
 
+    if (tt_cond_kind(find.cond) == TT_COND_OF_MEMORY && pos < end) {
+        if (!visit(NULL, pos, false)) {
+            end_scan(TT_STOP_TARGET);
+            return;
+        }
+        until = tt_find_quiet_until(find.cond, &find.edge, find.want.how & TT_COND_WRITTEN,
+                                    pos, find.want.to, &end);
+    }
+    ok = until > pos ? leave_out(pos, until, &err) :
+        tt_travel_scan(end, tt_cond_kind(find.cond) == TT_COND_OF_REGISTERS, visit, scanned,
+                       NULL, &err);
+    if (!ok) {
+        tt_find_clear_stops();
+        tt_find_written_end();
+        finish(TT_STOP_NONE, err);
+    }
+}
+
+static void at_from(void *opaque, uint64_t pos, int reason)
+{
     if (reason != TT_STOP_TARGET) {
         finish(reason, NULL);
         return;
     }
     tt_find_set_stops(find.cond);
     tt_find_written_begin();
-    ok = tt_travel_scan(find.want.to, tt_cond_kind(find.cond) == TT_COND_OF_REGISTERS,
-                        visit, scanned, NULL, &err);
-    if (!ok) {
-        tt_find_clear_stops();
-        tt_find_written_end();
-    }
-    post(ok, err);
+    go_on(pos);
+}
+
+uint64_t tt_find_left_out(void)
+{
+    return find.left_out;
 }
 
 /* ---- a bisection ---- */
@@ -405,7 +462,7 @@ bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
     find.cond = cond;
     find.listener = listener;
     find.opaque = opaque;
-    find.n_found = 0;
+    find.n_found = find.left_out = 0;
     find.home = tt_now.pos;
     find.edge = (TtEdge) {
         .rule = tt_edge_rule(cond, w.how & TT_COND_CHANGES),

@@ -44,10 +44,13 @@ bool tt_find_check(const TtFindWant *want, Error **errp);
  * nothing of @listener is called. @want and its text may go. */
 bool tt_find_begin(const TtFindWant *want, const TtFindListener *listener,
                    void *opaque, Error **errp);
+/* Positions that the last search, or the one under way, did not execute, since no page
+ * that counts was written there. */
+uint64_t tt_find_left_out(void);
 
 /* ---- the option: -tt replay,find=FROM-TO,find-condition=TEXT,find-how=WORDS ---- */
-/* @how: "changes", "monotone", "written", "later-part", "limit=N", with : between; or NULL. False:
- * *errp. The process then searches, prints what it finds, and ends. */
+/* @how: "changes", "monotone", "written", "later-part", "limit=N", with : between; or NULL.
+ * False: *errp. The process then searches, prints what it finds, and ends. */
 bool tt_find_option(const char *part, const char *condition, const char *how,
                     Error **errp);
 bool tt_find_is_on(void);

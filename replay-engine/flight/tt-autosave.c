@@ -47,21 +47,27 @@ static void save(void *opaque)
     }
 }
 
-void tt_autosave_plan(const char *mark)
+bool tt_autosave_plan(const char *mark)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
     if (!tt_flight_is_on() || !tt_record_options.save_on_panic ||
-        (au.timer && timer_pending(au.timer)) ||        /* it has this one, too */
-        (au.n && now - au.last_ns < (int64_t)tt_record_options.window_ns)) {
-        return;
+        (au.timer && timer_pending(au.timer))) {        /* it has this one, too */
+        return true;
+    }
+    if (au.n && au.n <= SAVES_MAX &&
+        now - au.last_ns < (int64_t)tt_record_options.window_ns) {
+        warn_report("tt: no window is saved for @%s: that for @%s was planned less than a "
+                    "window's length ago; use 'tt save' (in QMP tt-save) for another", mark,
+                    au.name);
+        return false;
     }
     if (au.n >= SAVES_MAX) {
         if (au.n++ == SAVES_MAX) {
             warn_report("tt: %u windows have been saved automatically, and no more will "
                         "be: use 'tt save' (in QMP tt-save) for another", SAVES_MAX);
         }
-        return;
+        return false;
     }
     au.n++;
     au.before_ns = au.last_ns;
@@ -71,6 +77,7 @@ void tt_autosave_plan(const char *mark)
         au.timer = timer_new_ms(QEMU_CLOCK_REALTIME, save, NULL);
     }
     timer_mod(au.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + SETTLE_MS);
+    return true;
 }
 
 static void forget(void)

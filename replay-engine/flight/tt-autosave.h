@@ -10,7 +10,8 @@
 /* Once, at start. */
 void tt_autosave_init(void);
 /* @mark was just made where something went wrong: the window is saved under its name a
- * moment later, if there is one and its turn has come. */
-void tt_autosave_plan(const char *mark);
+ * moment later, if there is one and its turn has come. False: a window is left out, which was
+ * said. */
+bool tt_autosave_plan(const char *mark);
 
 #endif

@@ -18,6 +18,7 @@
 #include "net-tt/glue/tt-net-incident.h"
 #include "record/tt-mark-log.h"
 #include "record/tt-record-listener.h"
+#include "record/tt-record.h"
 #include "session/tt-events.h"
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
@@ -29,6 +30,7 @@
 #include "block/aio.h"
 
 #define AGAIN_MS 200
+#define SETTLE_MS 1000          /* then the disk is too slow to be waited for */
 
 static struct {
     GQueue heard;               /* of TtIncident: others', not marked yet */
@@ -54,7 +56,19 @@ void tt_incident_tell_group(const char *mark, const char *what)
     }
 }
 
-bool tt_incident_report(const char *what, char **mark, uint64_t *pos, Error **errp)
+/* Whoever is told of an incident finds it in the file. */
+static void settle(void)
+{
+    int64_t until_us = g_get_monotonic_time() + SETTLE_MS * 1000;
+    uint64_t mark = tt_record_settle();
+
+    while (!tt_record_is_settled(mark) && g_get_monotonic_time() < until_us) {
+        g_usleep(200);
+    }
+}
+
+bool tt_incident_report(const char *what, char **mark, uint64_t *pos, bool *has_no_window,
+                        Error **errp)
 {
     g_autofree char *name = NULL;
 
@@ -75,8 +89,9 @@ bool tt_incident_report(const char *what, char **mark, uint64_t *pos, Error **er
         return false;
     }
     tt_tell_incident(*pos, name, what ?: "");
-    tt_autosave_plan(name);
+    *has_no_window = !tt_autosave_plan(name);
     tt_incident_tell_group(name, what);
+    settle();
     *mark = g_steal_pointer(&name);
     return true;
 }

@@ -12,8 +12,10 @@
 /* Once, at start. */
 void tt_incident_init(void);
 /* The recording's position gets a mark, incident-N: *@mark, g_free, and *@pos. @what:
- * words for people; NULL: none. False: *errp. */
-bool tt_incident_report(const char *what, char **mark, uint64_t *pos, Error **errp);
+ * words for people; NULL: none. *@has_no_window: a flight recorder leaves its window out.
+ * False: *errp. */
+bool tt_incident_report(const char *what, char **mark, uint64_t *pos, bool *has_no_window,
+                        Error **errp);
 /* The same place got @mark already: the group is to know. */
 void tt_incident_tell_group(const char *mark, const char *what);
 

@@ -17,7 +17,8 @@ typedef struct TtSaveDir {
 } TtSaveDir;
 
 /* @name: beside the recording's directory; with a slash, anywhere. NULL: save-1,
- * save-2, ... @may_number: if it is taken, NAME-2, NAME-3, ... *@mark: the name, if it is no path (g_free). */
+ * save-2, ... @may_number: if it is taken, NAME-2, NAME-3, ... *@mark: the name, if it is no
+ * path (g_free). */
 bool tt_savedir_make(const char *name, bool may_number, TtSaveDir *d, char **mark,
                      Error **errp);
 /* All is in it: it gets its name. Fails if somebody has made something of that name

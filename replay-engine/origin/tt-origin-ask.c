@@ -116,22 +116,16 @@ bool tt_origin_parse(const char *text, TtFlowPlace *place, Error **errp)
     Reads r = { .cpu = tt_vcpu() };
     const TtCondSource source = { .opaque = &r, .reg = read_reg, .mem = read_mem };
     uint64_t value;
-    TtCond *c = NULL;
+    TtCond *c;
     TtDiag diag;
     bool ok;
 
-    if (*text == '$' && tt_flow_place_parse(text + 1, place)) {
-        return true;
-    }
-    if (*text == '*' && tt_cond_parse(text, &c, &diag) != TT_OK) {
+    if (tt_flow_place_asked(text, text, place, &c, &diag) != TT_OK) {
         error_setg(errp, "%s", diag.text);
         return false;
     }
-    if (!c || !tt_cond_is_read(c)) {
-        tt_cond_free(c);
-        error_setg(errp, "'%s' is not a place: write a general or vector register, such "
-                   "as $rax, or memory, such as *(u64 *)0x1000", text);
-        return false;
+    if (!c) {
+        return true;
     }
     ok = tt_cond_eval(c, &source, &value) == TT_OK && r.has;
     tt_cond_free(c);

@@ -20,6 +20,29 @@ static char *path_from_run(const char *dir)
         g_build_filename("..", dir + len + 1, NULL) : g_strdup(dir);
 }
 
+/* Of what need not be there yet; g_free. */
+static char *real_path(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path), *name = g_path_get_basename(path);
+    char *real = realpath(path, NULL), *above = real ? NULL : realpath(folder, NULL);
+    char *whole = real ? g_strdup(real) : above ? g_build_filename(above, name, NULL) :
+        g_strdup(path);
+
+    free(real);
+    free(above);
+    return whole;
+}
+
+/* The run that is about to be recorded; tt_path_is_outside knows those that are there. */
+static bool is_in_own_run(const char *dir)
+{
+    g_autofree char *path = tt_session.dir ? tt_path_absolute(tt_session.dir) : NULL;
+    g_autofree char *run = path ? real_path(path) : NULL, *stores = real_path(dir);
+    size_t len = run ? strlen(run) : 0;
+
+    return run && g_str_has_prefix(stores, run) && (!stores[len] || stores[len] == '/');
+}
+
 bool tt_record_frames_check(Error **errp)
 {
     const char *dir = tt_record_options.frames;
@@ -29,6 +52,12 @@ bool tt_record_frames_check(Error **errp)
         return true;
     }
     if (!tt_path_is_outside(dir, errp)) {
+        return false;
+    }
+    if (is_in_own_run(dir)) {
+        error_setg(errp, "the frame stores cannot be in the run's own directory, '%s': give a "
+                   "directory beside the runs of the group (frames=)",
+                   tt_printable(tt_session.dir));
         return false;
     }
     error = mkdir(dir, 0700) ? errno : 0;

@@ -490,10 +490,10 @@ static void port_written(uint32_t port, uint32_t val, unsigned size)
 void tt_record_init(void)
 {
     static const TtOps ops = {
-        .event = tt_record_event, .answer = tt_record_event,
-        .port_written = port_written, .placed = tt_record_landmark, .was_reset = tt_record_vcpus_was_reset,
-        .begin = begin_with_the_vm, .releasing = releasing, .prepare = prepare,
-        .limit = limit, .boundary = boundary, .left = left, .lost = tt_record_lost,
+        .event = tt_record_event, .answer = tt_record_event, .releasing = releasing,
+        .port_written = port_written, .placed = tt_record_landmark, .left = left,
+        .was_reset = tt_record_vcpus_was_reset, .begin = begin_with_the_vm,
+        .prepare = prepare, .limit = limit, .boundary = boundary, .lost = tt_record_lost,
     };
 
     tt_ops_register(TT_RECORD, &ops);

@@ -29,6 +29,11 @@ void tt_record_close(void);                     /* ready for another open */
 void tt_record_resync(void);            /* before guest code runs */
 /* Waits until all events so far are in the file. */
 bool tt_record_seal(Error **errp);
+/* The same without waiting, before something is said to be done: once this is settled,
+ * whoever kills this process loses nothing of it. It is also settled if the log cannot be
+ * written now. */
+uint64_t tt_record_settle(void);
+bool tt_record_is_settled(uint64_t mark);
 
 /* Ends the part of the log here: *@seq is the first segment after it. There is an
  * event since the last time. */

@@ -30,6 +30,7 @@
 #include "session/tt-paths.h"
 #include "session/tt-session.h"
 #include "tt-record-tell-int.h"
+#include "tt/hooks.h"
 #include "qapi/error.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
@@ -308,6 +309,20 @@ bool tt_record_seal(Error **errp)
         return false;
     }
     return true;
+}
+
+uint64_t tt_record_settle(void)
+{
+    if (!tt_past && tt_session.live) {
+        tt_writer_hand_over();
+    }
+    return wr.handed_bytes;
+}
+
+bool tt_record_is_settled(uint64_t mark)
+{
+    return !tt_session.live || wr.handed_bytes < mark || qatomic_read(&wr.failed) ||
+        tt_stall_why() || qatomic_load_acquire(&wr.sealed_bytes) >= mark;
 }
 
 void tt_record_limit_segments(uint64_t log_bytes)

@@ -25,6 +25,7 @@ typedef struct TtReplayDriver {
     uint64_t (*next_checkpoint)(uint64_t pos);
     bool (*is_pending)(void);           /* the next step is due here */
     bool (*advance)(CPUState *cpu);     /* take it; true: run on */
+    void (*runs)(CPUState *cpu);        /* all is done here, and guest code is next */
     /* In cpu_exec, between two instructions, an event is or was applied. False: leave
      * cpu_exec first. */
     bool (*passes)(CPUState *cpu);

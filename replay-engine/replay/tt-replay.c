@@ -163,7 +163,8 @@ static bool do_due(const TtEvent *ev)
     return true;
 }
 
-static bool prepare(void)
+/* What is due here; true: let the vCPU run. */
+static bool do_all_due(void)
 {
     const TtEvent *ev;
     Annotated how;
@@ -219,6 +220,15 @@ static bool prepare(void)
     }
     tt_stop_vm(tt_replay_failure());
     return false;
+}
+
+static bool prepare(void)
+{
+    if (!do_all_due()) {
+        return false;
+    }
+    tt_replay_driver->runs(tt_vcpu());
+    return true;
 }
 
 static uint64_t limit(void)

@@ -11,6 +11,7 @@
 #define MAGIC       0x50435454u         /* "TTCP" */
 #define VERSION     1u
 #define VERSION_FULL 2u                 /* has a full state */
+#define VERSION_PAGING 3u               /* may have one; ends with the page tables in use */
 
 /* Offsets in the head. */
 #define AT_MAGIC    0
@@ -39,19 +40,21 @@ static uint8_t *put(uint8_t *at, TtBytes b)
 
 uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len)
 {
-    uint32_t n = HEAD_BYTES + s->cpu.len + s->blocks.len + s->full.len;
+    uint32_t n = HEAD_BYTES + s->cpu.len + s->blocks.len + s->full.len + s->paging.len;
     uint8_t *bytes, *at;
 
     assert(s->cpu.len <= TT_CPSTATE_CPU_MAX);
     assert(s->blocks.len <= TT_CPSTATE_BLOCKS_MAX);
     assert(s->full.len <= TT_CPSTATE_FULL_MAX);
+    assert(s->paging.len <= TT_CPSTATE_PAGING_MAX);
     for (unsigned i = 0; i < TT_CPSTATE_SPACES; i++) {
         assert(s->map[i].len <= TT_CPSTATE_MAP_MAX);
         n += s->map[i].len;
     }
     bytes = g_malloc0(n);
     tt_put_le32(bytes + AT_MAGIC, MAGIC);
-    tt_put_le32(bytes + AT_VERSION, s->full.len ? VERSION_FULL : VERSION);
+    tt_put_le32(bytes + AT_VERSION, s->paging.len ? VERSION_PAGING :
+                s->full.len ? VERSION_FULL : VERSION);
     tt_put_le64(bytes + AT_SEGMENT, s->segment);
     tt_put_le32(bytes + AT_INDEX, s->index);
     tt_put_le32(bytes + AT_FLAGS, s->halted ? FLAG_HALTED : 0);
@@ -68,7 +71,8 @@ uint8_t *tt_cpstate_encode(const TtCpState *s, uint32_t *len)
     }
     at = put(at, s->blocks);
     at = put(at, s->cpu);
-    put(at, s->full);
+    at = put(at, s->full);
+    put(at, s->paging);
     *len = n;
     return bytes;
 }
@@ -103,7 +107,7 @@ TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
         return damaged(diag);
     }
     version = tt_get_le32(h + AT_VERSION);
-    if (version != VERSION && version != VERSION_FULL) {
+    if (version < VERSION || version > VERSION_PAGING) {
         return tt_fail(diag, TT_ERR_VERSION, "the checkpoints were made by a "
                        "newer TTVM: use that version, or delete RUN/pages and "
                        "RUN/checkpoints");
@@ -125,8 +129,10 @@ TtStatus tt_cpstate_decode(TtBytes bytes, TtCpState *out, TtDiag *diag)
               &out->blocks) ||
         !take(&rest, tt_get_le32(h + AT_CPU_LEN), TT_CPSTATE_CPU_MAX,
               &out->cpu) ||
-        !take(&rest, version == VERSION_FULL ? tt_get_le32(h + AT_FULL_LEN) : 0,
-              TT_CPSTATE_FULL_MAX, &out->full) || rest.len) {
+        !take(&rest, version >= VERSION_FULL ? tt_get_le32(h + AT_FULL_LEN) : 0,
+              TT_CPSTATE_FULL_MAX, &out->full) ||
+        !take(&rest, version == VERSION_PAGING ? rest.len : 0, TT_CPSTATE_PAGING_MAX,
+              &out->paging) || rest.len) {
         return damaged(diag);
     }
     return TT_OK;

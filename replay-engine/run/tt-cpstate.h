@@ -15,6 +15,7 @@
 #define TT_CPSTATE_CPU_MAX  (1u << 20)  /* bytes of a vCPU's state */
 #define TT_CPSTATE_MAP_MAX  (1u << 20)  /* bytes of a memory map */
 #define TT_CPSTATE_BLOCKS_MAX (1u << 20) /* bytes of the list of RAM blocks */
+#define TT_CPSTATE_PAGING_MAX (64u << 10) /* bytes of the page tables in use */
 #define TT_CPSTATE_FULL_MAX (58u << 20) /* bytes of a full state; all of it fits
                                            a blob of the page store */
 
@@ -33,6 +34,8 @@ typedef struct TtCpState {
     TtBytes map[TT_CPSTATE_SPACES];
     TtBytes blocks, cpu;
     TtBytes full;               /* run/tt-fullstate.h; empty: not a full one */
+    TtBytes paging;             /* debug/tt-paging.h, since the checkpoint before; empty:
+                                 * not known */
 } TtCpState;
 
 /* g_malloc'ed bytes; the caller frees them. Lengths within the limits above. */

@@ -221,12 +221,17 @@ static TtStatus open_run(const char *dir, const TtManifest *m, unsigned depth,
     g_autofree char *pages = g_build_filename(dir, "pages", NULL);
     g_autofree char *points = g_build_filename(dir, "checkpoints", NULL);
     TtPageStoreOptions opt = { .cache_bytes = cache_bytes, .read_only = true };
+    bool has_points = g_file_test(points, G_FILE_TEST_EXISTS);
+    bool has_pages = g_file_test(pages, G_FILE_TEST_EXISTS);
     TtStatus st;
 
     *out = NULL;
-    if (!g_file_test(points, G_FILE_TEST_EXISTS) &&
-        !g_file_test(pages, G_FILE_TEST_EXISTS)) {
+    if (!has_points && !has_pages) {
         return tt_fail(diag, TT_END, "it has no checkpoints");
+    }
+    if (!has_points || !has_pages) {
+        return tt_fail(diag, TT_ERR_IO, "the stored checkpoints are lost, as '%s' is missing",
+                       has_points ? pages : points);
     }
     memcpy(opt.uuid, m->uuid, sizeof(opt.uuid));
     st = tt_io_posix_open(pages, &opt.pages, diag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Options of -tt: where data goes that need not be in the log.
+ * Options of -tt: where data goes that need not be in the log, and memory of a replay.
  */
 #include "qemu/osdep.h"
 #include "hw-tt/memory/tt-memory.h"
@@ -9,8 +9,11 @@
 #include "session/tt-paths.h"
 #include "startup/tt-options.h"
 #include "startup/tt-startup.h"
+#include "travel/tt-cptable.h"
+#include "travel/tt-travel-ring.h"
 #include "tt-options-data-int.h"
 #include "qemu/option.h"
+#include "qemu/units.h"
 
 static void parse_disk(const char *where)
 {
@@ -41,6 +44,17 @@ void tt_options_parse_data(QemuOpts *opts)
 {
     parse_disk(qemu_opt_get(opts, "disk"));
     parse_disk_reads(qemu_opt_get(opts, "disk-reads"));
+}
+
+void tt_options_parse_memory(QemuOpts *opts)
+{
+    uint64_t steps = qemu_opt_get_size(opts, "step-memory", TT_TRAVEL_RING_BYTES);
+
+    if (steps > TT_TRAVEL_RING_BYTES_MAX) {
+        tt_refuse("-tt: " TT_TRAVEL_RING_HELP);
+    }
+    tt_travel_ring_bytes = steps;
+    tt_checkpoints_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
 }
 
 void tt_options_parse_frames(QemuOpts *opts)

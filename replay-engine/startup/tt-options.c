@@ -20,7 +20,6 @@
 #include "session/tt-session.h"
 #include "startup/tt-startup.h"
 #include "travel/tt-cprestore.h"
-#include "travel/tt-cptable.h"
 #include "tt/hooks.h"
 #include "undo/tt-undo.h"
 #include "tt-options-data-int.h"
@@ -30,7 +29,6 @@
 #include "qemu/option.h"
 #include "qemu/config-file.h"
 #include "qemu/cutils.h"
-#include "qemu/units.h"
 #include "qemu/help_option.h"
 
 static bool at_end_given, is_branch;
@@ -115,6 +113,8 @@ static QemuOptsList tt_opts = {
           .help = "replay: at the end of the run, 'stop' or 'exit'" },
         { .name = "checkpoint-memory", .type = QEMU_OPT_SIZE,
           .help = "replay: memory for checkpoints (default: 1G)" },
+        { .name = "step-memory", .type = QEMU_OPT_SIZE,
+          .help = "replay: memory for the undo log of single steps (default: 4M; 0: none)" },
         { .name = "checkpoint-interval", .type = QEMU_OPT_STRING,
           .help = "record, branch: seconds between checkpoints (default: 25; 0: none)" },
         { .name = "convert-jobs", .type = QEMU_OPT_NUMBER,
@@ -153,8 +153,7 @@ static QemuOptsList tt_opts = {
           .help = "record, branch: seconds between flushes of the log to disk (default: "
                   "0, only at the end)" },
         { .name = "check-interval", .type = QEMU_OPT_NUMBER,
-          .help = "record, branch: positions between digests of the vCPUs (default: "
-                  "8388608)" },
+          .help = "record, branch: positions between digests of the vCPUs (default 8388608)" },
         { .name = "guard", .type = QEMU_OPT_BOOL,
           .help = "record, branch: find writes to RAM that are not logged, and report "
                   "who made them (slow)" },
@@ -166,7 +165,7 @@ static QemuOptsList tt_opts = {
         { .name = "find-condition", .type = QEMU_OPT_STRING,
           .help = "replay: the condition that find searches for" },
         { .name = "find-how", .type = QEMU_OPT_STRING,
-          .help = "replay: changes, monotone, later-part or limit=N, joined by ':'" },
+          .help = "replay: changes, monotone, written, later-part or limit=N, joined by ':'" },
         { .name = "plugin", .type = QEMU_OPT_STRING,
           .help = "replay: run a TCG plugin over 'all' or FROM-TO, then exit (for 'tt "
                   "run-plugin')" },
@@ -257,17 +256,18 @@ static void parse_window(QemuOpts *opts)
 {
     const char *last = qemu_opt_get(opts, "last");
     const char *pattern = qemu_opt_get(opts, "panic-pattern");
+    TtRecordOptions *o = &tt_record_options;
     Error *err = NULL;
 
-    if ((last && !tt_window_parse(last, &tt_record_options.window_ns, &err)) ||
-        !tt_window_fits(tt_record_options.window_ns, tt_record_options.checkpoint_interval_ms, &err) ||
+    if ((last && !tt_window_parse(last, &o->window_ns, &err)) ||
+        !tt_window_fits(o->window_ns, o->checkpoint_interval_ms, &err) ||
         !tt_crash_set_pattern(pattern ?: tt_panic_pattern_default, &err)) {
         tt_refuse("-tt: %s", error_get_pretty(err));
     }
     if (!last && qemu_opt_get(opts, "save-on-panic")) {
         tt_refuse("-tt: %s", tt_save_on_panic_help);
     }
-    tt_record_options.save_on_panic = qemu_opt_get_bool(opts, "save-on-panic", true);
+    o->save_on_panic = qemu_opt_get_bool(opts, "save-on-panic", true);
 }
 
 static void parse_on_error(const char *what)
@@ -293,9 +293,9 @@ static void check_modes(QemuOpts *opts)
         "chaos", "on-error", "guard", "check-interval", "sync", "disk", "disk-reads",
         "frames", "payload", "full", "undo", "undo-pause", "x-unlogged",
     };
-    static const char *const of_replay[] = { "at-end", "checkpoint-memory",
-                                             "convert-jobs", "verify",
-                                             "find", "plugin", "origin" };
+    static const char *const of_replay[] = { "at-end", "checkpoint-memory", "step-memory",
+                                             "convert-jobs", "verify", "find", "plugin",
+                                             "origin" };
 
     for (size_t i = 0; i < ARRAY_SIZE(of_record); i++) {
         only_in(TT_RECORD, opts, of_record[i]);
@@ -465,7 +465,7 @@ void tt_option_parse(const char *optarg)
     parse_dirs(opts);
     tt_options_parse_frames(opts);
     tt_record_options.max_size_bytes = qemu_opt_get_size(opts, "max-size", 0);
-    tt_checkpoints_bytes = qemu_opt_get_size(opts, "checkpoint-memory", GiB);
+    tt_options_parse_memory(opts);
     at_end = qemu_opt_get(opts, "at-end");
     if (at_end) {
         if (strcmp(at_end, "stop") && strcmp(at_end, "exit")) {

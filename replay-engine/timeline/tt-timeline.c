@@ -346,6 +346,19 @@ void tt_timeline_hit(TtTimeline *t, uint64_t pos)
     }
 }
 
+bool tt_timeline_goes_back_to(const TtTimeline *t, uint64_t *target)
+{
+    *target = t->target;
+    return t->state == STATE_GO_RESTORE && t->target < t->standing;
+}
+
+void tt_timeline_is_there(TtTimeline *t)
+{
+    g_assert(t->state == STATE_GO_RESTORE);
+    t->standing = t->target;
+    stop(t, t->arrive);
+}
+
 void tt_timeline_done(TtTimeline *t, uint64_t pos, TtStopReason why)
 {
     Outcome outcome = outcome_of(why);

@@ -134,6 +134,10 @@ TtStep tt_timeline_step(TtTimeline *t);
  * the search began, or before @start, or outside a scan, are left out here:
  * report them freely. */
 void tt_timeline_hit(TtTimeline *t, uint64_t pos);
+/* Is the next step a restore on the way to @*target, and nothing else? */
+bool tt_timeline_goes_back_to(const TtTimeline *t, uint64_t *target);
+/* Then the VM stands there, brought by other means. */
+void tt_timeline_is_there(TtTimeline *t);
 /*
  * tt_timeline_done: the step was carried out; the VM stands at @pos
  * @why: TT_STOP_NONE or TT_STOP_TARGET when @pos is what the step wanted, or

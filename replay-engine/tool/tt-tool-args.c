@@ -110,6 +110,19 @@ static const ToolOption *find_option(const ToolCommand *c, const char *arg,
     return NULL;
 }
 
+/* An expression may begin with a '-', and is taken for an option then. */
+static int unknown_option(const ToolArgs *a, const char *arg)
+{
+    const ToolCommand *c = a->command;
+    unsigned last = g_strv_length((char **)c->operands);
+
+    if (arg[1] == '-' || !last || a->operand[last - 1] || c->takes_rest) {
+        return tool_usage(c, "tt %s has no option %s", c->name, arg);
+    }
+    return tool_usage(c, "tt %s has no option %s: write -- before a %s that begins with '-'",
+                      c->name, arg, c->operands[last - 1]);
+}
+
 /* One option, and its value, which may be the next argument. */
 static int take_option(ToolArgs *a, char ***args)
 {
@@ -117,8 +130,7 @@ static int take_option(ToolArgs *a, char ***args)
     const ToolOption *o = find_option(a->command, **args, &value);
 
     if (!o) {
-        return tool_usage(a->command, "tt %s has no option %s",
-                          a->command->name, **args);
+        return unknown_option(a, **args);
     }
     if (!o->value && value) {
         return tool_usage(a->command, "%s takes no value", o->name);

@@ -418,7 +418,8 @@ static int make_command(Branch *b, const TtManifest *m)
                        "and -tt %s", tt->str);
     }
     qemu = tool_find_qemu(b->given);
-    if (!qemu) {
+    if (!qemu || (b->to && !tool_can_record_into(b->to)) ||
+        !tool_has_full(b->run, m, b->at)) {
         return TOOL_PROBLEM;
     }
     add(b, qemu);

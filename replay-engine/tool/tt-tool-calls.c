@@ -47,23 +47,38 @@ static int status_of(int status, const GPtrArray *words)
                       (const char *)words->pdata[1]);
 }
 
-/* What the child said on stderr; a problem is also one of ours, for --json. */
-static void pass_on_errors(FILE *f, bool is_problem)
+/* What the child says on stderr, as it comes: a replay may be long. Returns the complaints in
+ * it. */
+static GPtrArray *pass_on_errors(FILE *f)
 {
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
     char *line = NULL;
     size_t size = 0;
 
-    rewind(f);
     while (getline(&line, &size, f) > 0) {
-        if (is_problem && g_str_has_prefix(line, "tt: ") &&
-            !g_str_has_prefix(line, "tt: note: ")) {
-            tool_complain("%s", g_strchomp(line) + strlen("tt: "));
-        } else {
-            fputs(line, stderr);
+        fputs(line, stderr);
+        if (g_str_has_prefix(line, "tt: ") && !g_str_has_prefix(line, "tt: note: ")) {
+            g_ptr_array_add(all, g_strdup(g_strchomp(line) + strlen("tt: ")));
         }
     }
     free(line);
     fclose(f);
+    return all;
+}
+
+/* Waits for it to end. Returns its status; a problem is also one of ours, for --json. */
+static int see_to_end(GPid pid, FILE *errors)
+{
+    g_autoptr(GPtrArray) all = pass_on_errors(errors);
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    status = WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
+    for (unsigned i = 0; status == TOOL_PROBLEM && i < all->len; i++) {
+        tool_remember(all->pdata[i]);
+    }
+    return status;
 }
 
 int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
@@ -71,12 +86,11 @@ int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
     g_autofree char *self = g_find_program_in_path(a->program);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     g_autoptr(GError) err = NULL;
-    int status = 0;
-    FILE *errors = NULL;
+    int errors, status;
     GPid pid;
 
     *out = tmpfile();
-    if (!self || !*out || !(errors = tmpfile())) {
+    if (!self || !*out) {
         return tool_complain("cannot run '%s', which is this program: %s", a->program,
                              self ? g_strerror(errno) : "it is not where it was");
     }
@@ -87,16 +101,12 @@ int tool_run_one(const ToolArgs *a, const GPtrArray *words, FILE **out)
     fflush(stdout);
     if (!g_spawn_async_with_pipes_and_fds(
             NULL, (const char *const *)argv->pdata, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
-            setup, GINT_TO_POINTER(getpid()), -1, fileno(*out), fileno(errors), NULL, NULL, 0, &pid,
-            NULL, NULL, NULL, &err)) {
-        fclose(errors);
+            setup, GINT_TO_POINTER(getpid()), -1, fileno(*out), -1, NULL, NULL, 0, &pid,
+            NULL, NULL, &errors, &err)) {
         return tool_complain("%s", err->message);
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = see_to_end(pid, fdopen(errors, "r"));
     rewind(*out);
-    status = WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_PROBLEM;
-    pass_on_errors(errors, status == TOOL_PROBLEM);
     return status_of(status, words);
 }
 
@@ -232,8 +242,9 @@ static const char *process_name(const TtCalls *c, const TtCall *call)
 static void print_call(const TtCalls *c, const TtCall *call)
 {
     g_autofree char *text = tool_call_text(call), *pos = tool_number(call->pos);
+    const char *name = process_name(c, call);
 
-    printf("%17s  %-15s %s\n", pos, process_name(c, call), text);
+    printf("%17s  %-*s %s\n", pos, tool_width(name, 15), name, text);
 }
 
 static void json_call(const TtCalls *c, const TtCall *call, bool is_first)

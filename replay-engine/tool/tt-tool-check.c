@@ -191,7 +191,8 @@ static void check_store(Check *c, const TtManifest *m, TtLogReader *r)
     }
     c->has_store = true;
     if (st != TT_OK) {
-        tool_add(c->problems, "%s: no checkpoint can be used", diag.text);
+        tool_add(c->problems, "%s: no checkpoint can be used, and a replay makes its own, "
+                              "which takes it longer to travel", diag.text);
         return;
     }
     for (unsigned i = 0; i < 2; i++) {

@@ -178,6 +178,7 @@ int tool_console(const ToolArgs *a)
     if (!r) {
         return TOOL_PROBLEM;
     }
+    tool_note_beyond(r, s.from);
     status = read_log(r, &s, &diag);
     for (GList *l = s.kept.head; l; l = l->next) {
         print_line(&s, ((Line *)l->data)->pos, ((Line *)l->data)->text);

@@ -30,8 +30,8 @@ char *tool_disk_options(const ToolDisk *d, const ToolDiskAt *at)
         return NULL;
     }
     if (at->is_now && tool_disk_is_written(d->path)) {
-        tool_complain("a VM or a tool of QEMU's writes the disk '%s', so the disk as it is now "
-                      "cannot be read: name a version of it, which can (tt disk list has "
+        tool_complain("a VM or a tool of QEMU's writes the disk '%s', so the disk as it is "
+                      "now cannot be read: name a version of it, which can (tt disk list has "
                       "them), or wait until that has ended", d->path);
         return NULL;
     }

@@ -361,7 +361,9 @@ static int watch(const ToolArgs *a, pid_t server, unsigned seconds)
 
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    if (!tool_is_ignored(SIGHUP)) {
+        sigaction(SIGHUP, &act, NULL);
+    }
     sigaction(SIGALRM, &act, NULL);
     alarm(seconds);
     while (!is_over && waitpid(server, &status, 0) < 0 && errno == EINTR) {

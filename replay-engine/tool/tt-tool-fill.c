@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tt pack of a run whose log names what was read from disks, or what other runs sent: in the
- * pack the log has it. Each event stays where it was, in the same segment, so checkpoints find their places.
+ * pack the log has it. Each event stays where it was, in the same segment, so checkpoints find
+ * their places.
  */
 #include "tt-tool-disk.h"
 #include "net-tt/tt-framestore.h"

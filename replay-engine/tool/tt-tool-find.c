@@ -217,9 +217,6 @@ static int prepare(ToolFind *f, const ToolArgs *a)
     if (!f->replays.qemu) {
         return TOOL_PROBLEM;
     }
-    if (!g_file_test(f->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is not an executable program", f->replays.qemu);
-    }
     return symbols ? tool_symbols_load(symbols, &f->symbols) : TOOL_FINE;
 }
 
@@ -228,18 +225,11 @@ static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
     ToolTotals t = tool_totals(r);
     int result;
 
-    if (m->features & TT_FEATURE_SCRUBBED) {
-        return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
-                             "replayed: ask for the original", f->run);
+    if (!tool_is_replayable(f->run, m, r)) {
+        return TOOL_PROBLEM;
     }
-    if (m->features & TT_FEATURE_EXITS) {
-        return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "
-                             "replay it once, which converts it", f->run);
-    }
-    if (!t.n_segments) {
-        return tool_complain("the run '%s' is empty: its recorder ended before it had "
-                             "written anything", f->run);
-    }
+    f->end = t.end_pos;
+    f->is_torn = tt_log_reader_is_torn(r);
     result = tool_fit_part(&t, f->from, &f->to);
     result = result == TOOL_FINE ? understand(f, t.end_pos) : result;
     return result == TOOL_FINE ? search(f, m, r) : result;

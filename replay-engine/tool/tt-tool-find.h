@@ -21,6 +21,8 @@ typedef struct ToolFind {
     ToolSymbols *symbols;           /* NULL: none */
     uint64_t offset;                /* of the addresses there */
     uint64_t from, to, limit;
+    uint64_t end;                   /* where the log ends */
+    bool is_torn;                   /* it was cut off there */
     ToolWhich which;
     unsigned how;                   /* some of TT_COND_CHANGES... */
     bool is_json, is_quiet;

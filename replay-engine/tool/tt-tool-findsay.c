@@ -79,26 +79,9 @@ static GPtrArray *troubles(const ToolFind *f)
 
     for (unsigned i = 0; i < f->replays.parts->len; i++) {
         const ToolPart *p = f->replays.parts->pdata[i];
-        g_autofree char *ending = tool_part_ending(p);
-        g_auto(GStrv) lines = g_strsplit(p->is_whole ? "" : p->other->str, "\n", -1);
-        bool told = false;
 
-        if (p->is_dropped || p->is_whole) {
-            continue;
-        }
-        for (unsigned k = 0; k < p->found->len; k++) {
-            if (!strcmp(tool_finding_kind(p->found->pdata[k]), "failed")) {
-                tool_add(all, "%s", tool_finding_get(p->found->pdata[k], "text") ?: "");
-                told = true;
-            }
-        }
-        for (char **l = lines; *l; l++) {
-            if (**l && !(told && g_str_has_prefix(*l, "tt: the replay cannot go on"))) {
-                tool_add(all, "%s", *l + (g_str_has_prefix(*l, "tt: ") ? 4 : 0));
-            }
-        }
-        if (ending) {
-            tool_add(all, "%s", ending);
+        if (!p->is_dropped && !p->is_whole) {
+            tool_part_troubles(p, all);
         }
     }
     if (f->is_interrupted) {
@@ -154,6 +137,16 @@ static void json_hit(const ToolFind *f, const ToolFinding *hit)
 
 /* ---- all ---- */
 
+static uint64_t left_out(const ToolFind *f)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < f->replays.parts->len; i++) {
+        n += ((const ToolPart *)f->replays.parts->pdata[i])->left_out;
+    }
+    return n;
+}
+
 static void say_json(const ToolFind *f, const GPtrArray *wrong)
 {
     static const char *const kinds[] = {
@@ -167,8 +160,11 @@ static void say_json(const ToolFind *f, const GPtrArray *wrong)
     printf(", \"condition\": ");
     tool_json_string(f->condition);
     printf(", \"kind\": \"%s\", \"complete\": %s, \"more\": %s, \"processes\": %u, "
-           "\"found\": [", kinds[tt_cond_kind(f->cond)], tool_json_bool(is_complete(f)),
-           tool_json_bool(f->is_cut_short), f->replays.parts->len);
+           "\"left_out\": %" PRIu64 ", \"from\": %" PRIu64 ", \"to\": %" PRIu64 ", "
+           "\"torn\": %s, \"found\": [",
+           kinds[tt_cond_kind(f->cond)], tool_json_bool(is_complete(f)),
+           tool_json_bool(f->is_cut_short), f->replays.parts->len, left_out(f), f->from,
+           MIN(f->to, f->end), tool_json_bool(f->is_torn));
     for (unsigned i = 0; i < f->hits->len; i++) {
         printf("%s", i ? ", " : "");
         json_hit(f, f->hits->pdata[i]);
@@ -176,6 +172,21 @@ static void say_json(const ToolFind *f, const GPtrArray *wrong)
     printf("]");
     tool_json_list("problems", wrong);
     printf("}\n");
+}
+
+/* It wanted to go on, and found all up to there. */
+static void note_end(const ToolFind *f)
+{
+    bool is_one = f->which == FIND_FIRST || f->how & TT_COND_MONOTONE;
+
+    if (f->is_torn && f->to > f->end && !(is_one && f->hits->len)) {
+        g_autofree char *text = g_strdup_printf(
+            "the search ended at position %" PRIu64 ", %s", f->end, tool_is_growing() ?
+            "up to which the recording had been written" :
+            "where the recording was cut off");
+
+        tool_note(text);
+    }
 }
 
 static void say_text(const ToolFind *f, const GPtrArray *wrong)
@@ -195,6 +206,9 @@ static void say_text(const ToolFind *f, const GPtrArray *wrong)
                "Nothing was found in what could be searched.");
     } else if (!is_complete(f)) {
         tool_note("not all of the run could be searched: there may be more");
+    }
+    if (is_complete(f)) {
+        note_end(f);
     }
 }
 

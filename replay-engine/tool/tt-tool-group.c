@@ -23,7 +23,7 @@ static void print_member_json(const Group *g, unsigned i)
     tool_json_string(m->run);
     printf(", \"id\": \"%s\", \"first\": %" PRIu64 ", \"end\": %" PRIu64 ", "
            "\"whole\": %s, \"recording\": %s, \"sent\": %u, \"got\": %u, \"outside\": "
-           "%" PRIu64 "}", uuid, m->first, m->end, tool_json_bool(m->is_whole),
+           "%" PRIu64 "}", uuid, m->start, m->end, tool_json_bool(m->is_whole),
            tool_json_bool(m->is_live), m->sent->len, m->got->len, m->outside);
 }
 
@@ -40,17 +40,17 @@ static int info(const ToolArgs *a, const Group *g)
             print_member_json(g, i);
         }
         printf("], \"sent\": %" PRIu64 ", \"got\": %" PRIu64 ", \"early\": %" PRIu64
-               ", \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 "}\n", t.sends,
-               t.deliveries, t.early, t.lost, t.pending);
+               ", \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"unknown\": %" PRIu64
+               "}\n", t.sends, t.deliveries, t.early, t.lost, t.pending, t.unknown);
         return TOOL_FINE;
     }
-    printf("%-*s %20s %12s %12s %12s\n", group_width(g->name, 20), g->name,
+    printf("%-*s %20s %12s %12s %12s\n", tool_width(g->name, 20), g->name,
            "end", "sent", "got", "from outside");
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupMember *m = group_at(g, i);
 
         printf("%-*s %20" PRIu64 " %12u %12u %12" PRIu64 "%s\n",
-               group_width(m->name, 20), m->name, m->end,
+               tool_width(m->name, 20), m->name, m->end,
                m->sent->len, m->got->len, m->outside, m->is_live ? "  still recorded" :
                m->is_whole ? "" : "  cut off");
     }
@@ -63,8 +63,12 @@ static int info(const ToolArgs *a, const Group *g)
                t.lost == 1 ? " frame is" : " frames are");
     }
     if (t.pending) {
-        printf("%" PRIu64 "%s in flight: not in the logs of their senders yet, which are still "
-               "recorded\n", t.pending, t.pending == 1 ? " frame is" : " frames are");
+        printf("%" PRIu64 "%s in flight: not in the logs of their senders yet, which are "
+               "still recorded\n", t.pending, t.pending == 1 ? " frame is" : " frames are");
+    }
+    if (t.unknown) {
+        printf("%" PRIu64 "%s sent before the window of the sender or after it, which does "
+               "not tell\n", t.unknown, t.unknown == 1 ? " frame was" : " frames were");
     }
     return TOOL_FINE;
 }
@@ -95,19 +99,21 @@ static bool find_mark(const GroupMember *m, const char *name, uint64_t *pos)
 static bool parse_position(const GroupMember *m, const char *text, uint64_t *pos)
 {
     if (*text == '@') {
-        return find_mark(m, text + 1, pos);
-    }
-    if (!strcmp(text, "end")) {
+        if (!find_mark(m, text + 1, pos)) {
+            return false;
+        }
+    } else if (!strcmp(text, "end")) {
         *pos = m->end;
     } else if (!strcmp(text, "start")) {
-        *pos = m->first;
+        *pos = m->start;
     } else if (!tool_parse_number(text, pos)) {
         tool_complain("'%s' is not a position: use a number, start, end or @MARK", text);
         return false;
     }
-    if (*pos < m->first || *pos > m->end) {
-        tool_complain("position %" PRIu64 " is not in the run of %s, which goes from "
-                      "%" PRIu64 " to %" PRIu64, *pos, m->name, m->first, m->end);
+    if (*pos < m->start || *pos > m->end) {
+        tool_complain("position %" PRIu64 " is not in the %s of %s, which goes from "
+                      "%" PRIu64 " to %" PRIu64, *pos, m->is_window ? "window" : "run",
+                      m->name, m->start, m->end);
         return false;
     }
     return true;
@@ -154,7 +160,7 @@ static void print_cut(const ToolArgs *a, const Group *g, const uint64_t *at)
             tool_json_string(m->name);
             printf(": %" PRIu64, pos);
         } else {
-            printf("%-*s %20" PRIu64 "%s\n", group_width(m->name, 20), m->name, pos,
+            printf("%-*s %20" PRIu64 "%s\n", tool_width(m->name, 20), m->name, pos,
                    at[i] >= m->end ? "  end" : "");
         }
     }
@@ -193,6 +199,9 @@ static int cut(const ToolArgs *a, const Group *g)
             at[p.member] = MIN(at[p.member], for_index(g, &p));
         }
         tt_causal_cut_below(g->causal, at, at);
+        if (tt_causal_check_windows(g->causal, at, &diag)) {
+            return tool_problem(&diag);
+        }
     }
     print_cut(a, g, at);
     return TOOL_FINE;
@@ -209,6 +218,7 @@ static int order(const ToolArgs *a, const Group *g)
     };
     Place p, q;
     TtCausalOrder o;
+    TtDiag diag;
 
     if (!a->operand[2] || !a->operand[3]) {
         return tool_usage(a->command, "tt group order needs two places, MEMBER:POSITION");
@@ -217,6 +227,10 @@ static int order(const ToolArgs *a, const Group *g)
         return TOOL_PROBLEM;
     }
     o = tt_causal_order(g->causal, p.member, p.pos, q.member, q.pos);
+    if (o == TT_CAUSAL_CONCURRENT &&
+        tt_causal_check_order(g->causal, p.member, p.pos, q.member, q.pos, &diag)) {
+        return tool_problem(&diag);
+    }
     if (tool_has(a, "--json")) {
         tool_json_begin();
         printf("\"order\": \"%s\"}\n", words[o]);
@@ -293,6 +307,6 @@ int tool_group(const ToolArgs *a)
         }
     }
     return tool_usage(a->command, "'%s' is not a command of tt group: use info, check, "
-                                  "checkpoint, checkpoints, cut, order, incidents, live or compare",
+                      "checkpoint, checkpoints, cut, order, incidents, live or compare",
                       a->operand[0]);
 }

@@ -41,7 +41,10 @@ typedef struct GroupPoint {
 /* An incident of the group, as one run has noted it. */
 typedef struct GroupIncident {
     TtIncident what;
-    uint64_t pos;               /* where this run stood */
+    uint64_t pos;               /* where this run stood: of the cut */
+    uint64_t mark_pos;          /* of its mark */
+    bool is_gone;               /* the log of the run has it no longer */
+    char *window;               /* the first that was saved with it; NULL: none */
 } GroupIncident;
 
 typedef struct GroupMember {
@@ -55,14 +58,22 @@ typedef struct GroupMember {
     bool is_branch;             /* it went on from parent_pos of that run */
     uint8_t parent_uuid[16];
     uint64_t parent_pos;
+    bool may_filter;            /* it has a filter-tt, or that is not known */
+    unsigned n_links;           /* how many -netdev tt it has */
     char *frames;               /* directory of the frame stores; NULL: none */
-    uint64_t first, end;        /* positions */
-    uint64_t outside;           /* frames that came from runs that are not here */
+    uint64_t first, end;        /* positions of the log */
+    bool is_window;             /* it has only the last part of the recording */
+    uint64_t start;             /* from here on it can be replayed */
+    GPtrArray *windows;         /* directories of the windows that were saved beside it */
+    uint64_t outside;           /* frames that came from runs that are not here, or from
+                                 * nobody, and ... */
+    uint64_t bare;              /* ... of these, without a trailer from a member's address */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
     GArray *points;             /* of GroupPoint, the same; their numbers go up */
     GArray *incidents;          /* of GroupIncident, the same */
     GHashTable *kept;           /* run, sequence, netdev -> points before its note */
-    TtKept *keeping;            /* while the log is read */
+    TtKept *keeping;            /* while the log is read, as is the next: */
+    GHashTable *marks;          /* name -> uint64_t, its last position */
 } GroupMember;
 
 typedef struct Group {
@@ -78,8 +89,12 @@ void group_free(Group *g);
 /* Its part: gives @g a name and the members, with their names and runs, by name. False: said
  * why. */
 bool group_find_members(Group *g, const char *path);
-/* For printf's %-*s, which counts bytes: @columns for @name. */
-int group_width(const char *name, int columns);
+/* Of the window in @dir, which belongs to @m: appends its incidents to @list. False: said
+ * why. */
+bool group_read_incidents(GroupMember *m, const char *dir, GArray *list, uint64_t *end);
+/* Also what the windows that were saved beside the runs have: those that cannot be read are
+ * named, and do not count. */
+void group_load_windows(const Group *g);
 /* Can it be the name of a run that goes on? UTF-8 without control characters, in one
  * directory. */
 bool group_is_name(const char *name);
@@ -99,6 +114,9 @@ void group_find(GPtrArray *list, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* Sentences about those that are no consistent cut. How many of them cannot be told yet,
  * since frames are in flight. */
 unsigned group_check_points(const Group *g, GPtrArray *list);
+/* Tells the index what windows begin before, by checkpoints in them. Only those that are the
+ * first in a log: two members rarely have an earlier one in common. */
+void group_note_points(const Group *g);
 /* Their numbers, ascending, of uint32_t. */
 GArray *group_epochs(const Group *g);
 /* NULL: the run is without it. */
@@ -110,6 +128,9 @@ uint64_t group_point_pos(const GroupPoint *made);
  * there is to be one with the others. False: @diag says what shows that it is none.
  */
 bool group_is_cut(const Group *g, const uint64_t *at, TtDiag *diag);
+/* May they be one, for all that is known of frames that are in flight, or that a window may
+ * have had? False: they are none. */
+bool group_may_be_cut(const Group *g, const uint64_t *at, TtDiag *diag);
 /* The one to go on from: that of --at, or the last one that all members have. TOOL_FINE, or
  * what the program ends with. */
 int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch);
@@ -120,12 +141,21 @@ bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag);
 int group_incidents(const ToolArgs *a, const Group *g);
 /* Sentences about those whose positions are no consistent cut; the same. */
 unsigned group_check_incidents(const Group *g, GPtrArray *list);
+/* As group_note_points; nothing, if a frame may come by another way than an incident. */
+void group_note_incidents(const Group *g);
+/* Of the cut @at (UINT64_MAX: not known), which is consistent as far as the logs show. */
+void group_note_cut(const Group *g, const uint64_t *at);
 
 /* The whole group goes on for real from one of them: tt group live. */
 int group_live(const ToolArgs *a, const Group *g);
 /* Starts a program whose output goes to @out, and which inherits @keep (-1: nothing);
  * -1: said why. */
 pid_t group_start(char **argv, int out, int keep);
+/* A branch of @m from checkpoint @epoch of the group into @run: tt branch, which becomes QEMU,
+ * with the user's options. @fd: of its QMP, and it stands still; -1: the command is only
+ * printed. g_strfreev. */
+char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, const char *run,
+                    int fd);
 bool group_has_ended(pid_t pid);        /* and was waited for; does not wait */
 char *group_program(const ToolArgs *a); /* this one's path, as it was called; g_free */
 /* What a program said last in the file @path; g_free. */
@@ -134,8 +164,8 @@ char *group_last_line(const char *path);
 /* The new directory in which a group goes on. Until all is well there is a file in it, which
  * this process and its members have locked; of one that nobody has, the command was killed. */
 typedef struct GroupPlace {
-    const char *dir;            /* the caller's, as are these: whole paths of what is made in */
-    const GPtrArray *runs, *files;      /* it */
+    const char *dir;            /* the caller's, as are these: whole paths of what is made */
+    const GPtrArray *runs, *files;      /* in it */
     const volatile sig_atomic_t *is_told;       /* to end; NULL: never */
     int lock;                   /* -1: it is not made */
 } GroupPlace;
@@ -146,7 +176,7 @@ bool group_place_make(GroupPlace *p);
 /* The group goes on: what is there stays. Nothing, if it is not made. */
 void group_place_keep(GroupPlace *p);
 /* Takes it away with all that was made in it, unless one has recorded something. What stays is
- * said, or if @is_quiet only what cannot be deleted. */
+ * said, or if @is_quiet only what cannot be deleted, or may be empty. */
 bool group_place_drop(GroupPlace *p, bool is_quiet);     /* false: it stays */
 
 /* Where one -netdev tt of a member meets others, by its recorded option. */
@@ -158,6 +188,9 @@ typedef struct GroupMeeting {
 void group_meeting_free(gpointer meeting);
 /* Adds those of @member. False: said why. */
 bool group_meetings(const GroupMember *member, GPtrArray *all);
+
+/* may_filter and n_links of @m, by its recorded options. */
+void group_note_ways(GroupMember *m, const TtManifest *manifest);
 
 /* The place that an address means. */
 typedef struct GroupWhere GroupWhere;
@@ -244,11 +277,16 @@ unsigned group_play_member(const GroupPlay *p);
  * a signal has set @is_told. */
 bool group_play_open(GroupPlay *p);
 bool group_play_wait(GroupPlay *p, const volatile sig_atomic_t *is_told);
-/* @member's branch is the run @run (which stays the caller's), and is watched by @qmp,
- * which is taken over. */
-void group_play_branch(GroupPlay *p, unsigned member, const char *run, ToolQmp *qmp);
+/* @member's branch is the run @run, which stays the caller's. */
+void group_play_branch(GroupPlay *p, unsigned member, const char *run);
 /* Does @member go on, or stand still? Then so does the time here. At first all do. */
 void group_play_runs(GroupPlay *p, unsigned member, bool runs);
+/* What @member says by @qmp from now on, which is taken over: if it stops since it cannot
+ * write, that is said; @play (NULL: none) is told whether it goes on. @name stays the
+ * caller's. */
+typedef struct GroupWatch GroupWatch;
+GroupWatch *group_watch_new(const char *name, ToolQmp *qmp, GroupPlay *play, unsigned member);
+void group_watch_free(GroupWatch *w);       /* NULL is fine */
 /* A list of the runs, of the member's and of the branches (by member), which is a group
  * again. False: said why. */
 bool group_play_list(const GroupPlay *p, const char *path, const char *const *runs);

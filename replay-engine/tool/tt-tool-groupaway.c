@@ -60,7 +60,7 @@ static bool is_just_begun(const char *run)
 
 /* A member that stood still all the time has recorded nothing. NULL: that is sure; or why what
  * is there stays. */
-static char *why_stays(const char *run)
+static char *why_stays(const char *run, bool *is_known)
 {
     TtLogReader *r = NULL;
     ToolTotals t;
@@ -73,6 +73,7 @@ static char *why_stays(const char *run)
         return NULL;
     }
     st = st == TT_OK ? tt_log_reader_open_part(io, &r, &diag) : st;
+    *is_known = st >= 0;
     if (st < 0) {
         tt_log_reader_free(r);
         return g_strdup_printf("it is not known whether '%s' has recorded something (%s)", run,
@@ -80,7 +81,8 @@ static char *why_stays(const char *run)
     }
     t = tool_totals(r);
     tt_log_reader_free(r);
-    return t.end_pos > t.first_pos ? g_strdup_printf("'%s' has recorded something", run) : NULL;
+    return t.end_pos > t.first_pos ? g_strdup_printf("'%s' has recorded something", run) :
+        NULL;
 }
 
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
@@ -120,10 +122,11 @@ static bool take_away(const GroupPlace *p, bool is_quiet)
     g_autofree char *lock = g_build_filename(p->dir, LOCK_NAME, NULL);
 
     for (unsigned i = 0; i < p->runs->len; i++) {
-        g_autofree char *why = why_stays(p->runs->pdata[i]);
+        bool is_known;
+        g_autofree char *why = why_stays(p->runs->pdata[i], &is_known);
 
         if (why) {
-            if (!is_quiet) {
+            if (!is_quiet || !is_known) {
                 tool_complain("%s, so '%s' stays as it is: delete it if you do not need it",
                               why, p->dir);
             }
@@ -252,6 +255,36 @@ static bool take_away_left(const GroupPlace *p)
     return is_gone;
 }
 
+/* Has a command like this one made it, and has its group gone on? */
+static bool has_made(const GroupPlace *p)
+{
+    for (unsigned i = 0; i < p->runs->len; i++) {
+        g_autofree char *path = g_build_filename(p->runs->pdata[i], "manifest", NULL);
+
+        if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void complain_make(const GroupPlace *p, int error)
+{
+    g_autofree char *parent = g_path_get_dirname(p->dir);
+    const char *why = g_strerror(error);
+
+    if (error == EEXIST) {
+        why = has_made(p) ? "it exists, with runs in it that an earlier tt group live has "
+            "made; delete it if you do not need them, or give the name of a new one" :
+            "it exists; give the name of a new one";
+    } else if (error == ENOENT) {
+        why = g_file_test(parent, G_FILE_TEST_IS_DIR) ?
+            "its file system has no place for it; choose another one" :
+            "the one that it would be in does not exist; create that first (mkdir -p)";
+    }
+    tool_complain("cannot create the directory '%s': %s", p->dir, why);
+}
+
 bool group_place_make(GroupPlace *p)
 {
     bool is_made = mkdir(p->dir, 0700) == 0;
@@ -263,9 +296,7 @@ bool group_place_make(GroupPlace *p)
         is_made = mkdir(p->dir, 0700) == 0;
     }
     if (!is_made) {
-        tool_complain("cannot create the directory '%s': %s", p->dir, errno == ENOENT ?
-                      "the one that it would be in does not exist; create that first "
-                      "(mkdir -p)" : g_strerror(errno));
+        complain_make(p, errno);
         return false;
     }
     p->lock = make_lock(p);

@@ -21,6 +21,7 @@ static void add_member(Group *g, const char *name, const char *run)
     m->points = g_array_new(false, false, sizeof(GroupPoint));
     m->incidents = g_array_new(false, false, sizeof(GroupIncident));
     m->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    m->windows = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(g->members, m);
 }
 
@@ -53,10 +54,12 @@ static const Id *id_of(const Group *g, Id *ids, unsigned i)
     return &ids[i];
 }
 
-/* One that was saved beside its run, as RUN-NAME? @by_run: run -> its number + 1. */
-static bool is_window(const Group *g, Id *ids, GHashTable *by_run, unsigned i)
+/* Of one that was saved beside its run, as RUN-NAME: the number of that run; or -1. @by_run:
+ * run -> its number + 1. */
+static int window_of(const Group *g, Id *ids, GHashTable *by_run, unsigned i)
 {
     g_autofree char *head = g_strdup(group_at(g, i)->run);
+    int run = -1;
     char *dash;
 
     while ((dash = strrchr(head, '-')) && !strchr(dash, '/')) {
@@ -66,28 +69,31 @@ static bool is_window(const Group *g, Id *ids, GHashTable *by_run, unsigned i)
         k = GPOINTER_TO_UINT(g_hash_table_lookup(by_run, head));
         if (k-- && id_of(g, ids, k)->is_there && id_of(g, ids, i)->is_there &&
             !memcmp(ids[k].uuid, ids[i].uuid, 16)) {
-            return true;
+            run = k;            /* of a window of a window, the run */
         }
     }
-    return false;
+    return run;
 }
 
 static void leave_out_windows(Group *g)
 {
     unsigned n = g->members->len;
     g_autofree Id *ids = g_new0(Id, n);
-    g_autofree bool *is = g_new(bool, n);
+    g_autofree int *of = g_new(int, n);
     GHashTable *by_run = g_hash_table_new(g_str_hash, g_str_equal);
 
     for (unsigned i = 0; i < n; i++) {
         g_hash_table_insert(by_run, group_at(g, i)->run, GUINT_TO_POINTER(i + 1));
     }
     for (unsigned i = 0; i < n; i++) {
-        is[i] = is_window(g, ids, by_run, i);
+        of[i] = window_of(g, ids, by_run, i);
+        if (of[i] >= 0) {
+            g_ptr_array_add(group_at(g, of[i])->windows, g_strdup(group_at(g, i)->run));
+        }
     }
     g_hash_table_unref(by_run);
     for (unsigned i = n; i-- > 0; ) {
-        if (is[i]) {
+        if (of[i] >= 0) {
             g_ptr_array_remove_index_fast(g->members, i);
         }
     }
@@ -102,6 +108,14 @@ static bool has_log(const char *run)
     g_autofree uint32_t *parts = tt_logparts_list(run, &n);
 
     return n || g_file_test(log, G_FILE_TEST_IS_REGULAR);
+}
+
+/* A window that is being saved, or that its VM was killed over: tt-save-dir.c. */
+static bool is_unfinished(const char *run)
+{
+    g_autofree char *sign = g_build_filename(run, "unfinished", NULL);
+
+    return g_str_has_suffix(run, ".saving") && g_file_test(sign, G_FILE_TEST_EXISTS);
 }
 
 /* Each directory in @path with a manifest is a run, and its name without ".run" that of
@@ -124,6 +138,9 @@ static bool find_runs(Group *g, const char *path)
         g_autofree char *name = g_strdup(entry);
         struct stat st;
 
+        if (is_unfinished(run)) {
+            continue;
+        }
         if (stat(manifest, &st) && errno != ENOENT && errno != ENOTDIR) {
             group_find(left_out, "cannot access %s, which is not counted as a member: %s", run,
                        g_strerror(errno));
@@ -133,8 +150,8 @@ static bool find_runs(Group *g, const char *path)
             }
             add_member(g, tt_replace_controls(name, '?'), run);
         } else if (has_log(run)) {
-            group_find(left_out, "%s has a log but no manifest: it is not counted as a member, "
-                       "and its frames come from outside", run);
+            group_find(left_out, "%s has a log but no manifest: it is not counted as a "
+                       "member, and its frames come from outside", run);
         }
     }
     g_dir_close(dir);
@@ -146,16 +163,24 @@ static bool find_runs(Group *g, const char *path)
     return true;
 }
 
-int group_width(const char *name, int columns)
-{
-    return g_utf8_validate(name, -1, NULL) ?
-        columns + (int)(strlen(name) - g_utf8_strlen(name, -1)) : columns;
-}
-
 bool group_is_name(const char *name)
 {
     return *name && g_utf8_validate(name, -1, NULL) && !tt_has_control(name) &&
         !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+}
+
+/* Some editors begin a text with a byte order mark, which GKeyFile does not know. */
+static bool load_list(GKeyFile *f, const char *path, GError **err)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    g_autofree char *text = NULL;
+    gsize len, skip;
+
+    if (!g_file_get_contents(path, &text, &len, err)) {
+        return false;
+    }
+    skip = g_str_has_prefix(text, mark) ? strlen(mark) : 0;
+    return g_key_file_load_from_data(f, text + skip, len - skip, G_KEY_FILE_NONE, err);
 }
 
 /* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file; [names] NAME=its name,
@@ -174,7 +199,7 @@ static bool read_list(Group *g, const char *path)
                       S_ISREG(st.st_mode) ? "too long" : "a special file");
         return false;
     }
-    if (g_key_file_load_from_file(f, path, G_KEY_FILE_NONE, &err)) {
+    if (load_list(f, path, &err)) {
         names = g_key_file_get_keys(f, "members", NULL, &err);
     }
     if (!names) {

@@ -76,7 +76,8 @@ void group_difference(GroupDifference *d, const GroupFrames *was, const GroupFra
 
     tt_framediff(&diff, a, was->list->len, b, is->list->len);
     *d = (GroupDifference) {
-        .same = diff.same, .changed = diff.changed, .missing = diff.missing, .more = diff.more, .byte = -1,
+        .same = diff.same, .changed = diff.changed, .missing = diff.missing,
+        .more = diff.more, .byte = -1,
     };
     if (diff.n_pairs) {
         g_autofree uint8_t *x = NULL, *y = NULL;
@@ -115,7 +116,7 @@ static void say_byte(const GroupDifference *d)
 
 void group_difference_say(const GroupDifference *d, const char *name)
 {
-    printf("%-*s %10u %10u %10u %10u\n", group_width(name, 20), name, d->same,
+    printf("%-*s %10u %10u %10u %10u\n", tool_width(name, 20), name, d->same,
            d->changed, d->missing, d->more);
     if (d->is && d->was) {
         printf("  first: frame %" PRIu64 " of %u bytes, was frame %" PRIu64 " of %u bytes: ",
@@ -131,7 +132,8 @@ void group_difference_say(const GroupDifference *d, const char *name)
 
 void group_difference_head(const char *what)
 {
-    printf("%-20s %10s %10s %10s %10s\n", what, "the same", "different", "missing", "more");
+    printf("%-*s %10s %10s %10s %10s\n", tool_width(what, 20), what, "the same", "different",
+           "missing", "more");
 }
 
 static void json_frame(const char *name, const GroupFrame *f)

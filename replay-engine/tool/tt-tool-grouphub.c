@@ -7,6 +7,7 @@
 #include "tt-tool-hub.h"
 #include "tt-tool-qmp.h"
 #include "net-tt/tt-address.h"
+#include "net-tt/tt-frame.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -104,6 +105,26 @@ static void add_meeting(GPtrArray *all, const char *netdev, const char *dir)
     }
 }
 
+/* What the recorder was called with; NULL: that is not known. g_strfreev. */
+static char **arguments_of(const TtManifest *m)
+{
+    char **args = NULL;
+
+    return *m->directory && g_shell_parse_argv(m->command_line, NULL, &args, NULL) ? args :
+        NULL;
+}
+
+static void add_meetings(GPtrArray *all, char **args, const char *dir)
+{
+    for (char **a = args; a && a[0] && a[1]; a++) {
+        const char *option = *a + g_str_has_prefix(*a, "--");
+
+        if (!strcmp(option, "-netdev") || !strcmp(option, "-nic")) {
+            add_meeting(all, a[1], dir);
+        }
+    }
+}
+
 bool group_meetings(const GroupMember *member, GPtrArray *all)
 {
     g_autofree char *path = g_build_filename(member->run, "manifest", NULL);
@@ -115,17 +136,26 @@ bool group_meetings(const GroupMember *member, GPtrArray *all)
         tool_problem(&diag);
         return false;
     }
-    if (*m.directory && g_shell_parse_argv(m.command_line, NULL, &args, NULL)) {
-        for (char **a = args; a[0] && a[1]; a++) {
-            const char *option = *a + g_str_has_prefix(*a, "--");
-
-            if (!strcmp(option, "-netdev") || !strcmp(option, "-nic")) {
-                add_meeting(all, a[1], m.directory);
-            }
-        }
-    }
+    args = arguments_of(&m);
+    add_meetings(all, args, m.directory);
     tt_manifest_cleanup(&m);
     return true;
+}
+
+void group_note_ways(GroupMember *m, const TtManifest *manifest)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(group_meeting_free);
+    g_auto(GStrv) args = arguments_of(manifest);
+
+    m->may_filter = !args;
+    for (char **a = args; a && a[0] && a[1]; a++) {
+        const char *option = *a + g_str_has_prefix(*a, "--");
+
+        m->may_filter |= !strcmp(option, "-readconfig") ||
+            (!strcmp(option, "-object") && strstr(a[1], "filter-tt"));
+    }
+    add_meetings(all, args, manifest->directory);
+    m->n_links = all->len;
 }
 
 /* NULL: said why. */
@@ -143,13 +173,19 @@ static GPtrArray *meetings_of(const Group *g)
 
 /* ---- who is missing there ---- */
 
-/* Whoever lets others in says hello at once. */
+/* Whoever lets others in says hello at once, and no more: a hub that has its members says at
+ * once that it refuses. */
 static bool says_hello(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
-    char byte;
+    char bytes[TT_HELLO_BYTES + 1];
+    ssize_t n;
 
-    return poll(&p, 1, HELLO_MS) != 1 || recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    if (poll(&p, 1, HELLO_MS) != 1) {
+        return true;
+    }
+    n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    return n > 0 && n <= TT_HELLO_BYTES;
 }
 
 /* Only of a Unix socket: elsewhere the members try again by themselves. False: said why. */
@@ -164,8 +200,10 @@ static bool is_served(const GroupMeeting *m)
     }
     fd = tool_unix_connect(a.path);
     if (fd < 0) {
-        tool_complain("nobody is at %s, where members connect to: start tt hub there first, or "
-                      "use --hub", m->address);
+        tool_complain(errno == EBUSY ? "too many wait at %s already, where members connect "
+                      "to: the hub there is stopped, or has no time; try again later" :
+                      "nobody is at %s, where members connect to: start tt hub there first, "
+                      "or use --hub", m->address);
         return false;
     }
     is_open = says_hello(fd);

@@ -193,8 +193,7 @@ static void enters(void *opaque, int fd, TtLink *link)
     GroupLink *l = opaque;
 
     if (!has_place(l)) {
-        close(fd);
-        tt_link_free(link);
+        tt_door_refuse(l->door, fd, link, TT_REFUSED_HAS_PEER);
         return;
     }
     l->fd = fd;
@@ -204,7 +203,7 @@ static void enters(void *opaque, int fd, TtLink *link)
     drain(l);
 }
 
-static void leaves(void *opaque, const char *why)
+static void leaves(void *opaque, const char *why, bool is_refused)
 {
     if (why) {
         refuse(opaque, why);
@@ -222,7 +221,7 @@ static gboolean peer_came(gint fd, GIOCondition what, gpointer opaque)
     if (peer >= 0 && has_place(l)) {
         tt_door_came(l->door, peer);
     } else if (peer >= 0) {
-        close(peer);                    /* as a VM: one at a time */
+        tt_door_refuse(l->door, peer, NULL, TT_REFUSED_HAS_PEER);    /* as a VM does */
     } else if (errno == EMFILE || errno == ENFILE) {
         g_usleep(10000);
     }

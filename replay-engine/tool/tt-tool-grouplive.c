@@ -25,7 +25,6 @@
 #define LOAD_SECONDS    600     /* until a member has loaded its state */
 #define ANSWER_SECONDS  60
 #define END_SECONDS     20      /* then it is killed */
-#define MEMBER_WORD     "{member}"
 #define HUB_OUT         "hub.out"
 #define LIST_NAME       "group" /* with --exact, in the directory of the branches */
 
@@ -34,10 +33,11 @@ typedef struct Live Live;
 typedef struct LiveMember {
     Live *live;
     unsigned member;
-    const char *name, *parent;  /* the group's */
+    const char *name;           /* the group's */
     char *run, *out;            /* the branch; what QEMU says */
     pid_t pid;                  /* 0: it is not there */
-    ToolQmp *qmp;
+    ToolQmp *qmp;               /* while it begins, and then: */
+    GroupWatch *watch;
 } LiveMember;
 
 struct Live {
@@ -65,58 +65,11 @@ static struct {
 
 /* ---- the commands ---- */
 
-static void add(GPtrArray *args, const char *name, const char *value)
-{
-    g_ptr_array_add(args, g_strdup(name));
-    if (value) {
-        g_ptr_array_add(args, g_strdup(value));
-    }
-}
-
-/* An option of the user's: each member's own. */
-static void add_own(GPtrArray *args, const char *text, const char *name)
-{
-    g_auto(GStrv) parts = g_strsplit(text, MEMBER_WORD, -1);
-
-    g_ptr_array_add(args, g_strjoinv(name, parts));
-}
-
-/* tt branch, which becomes QEMU; @fd: of its QMP, or -1. */
 static char **command_of(const LiveMember *m, int fd)
 {
-    GPtrArray *args = g_ptr_array_new();
-    const ToolArgs *a = m->live->a;
-    g_autofree char *at = g_strdup_printf("@group-%" PRIu32, m->live->epoch);
-    g_autofree char *socket = g_strdup_printf("socket,id=tt-live,fd=%d", fd);
-    g_autofree char *program = group_program(a);
-    const char *value;
-    unsigned n = 0;
+    const Live *l = m->live;
 
-    add(args, program, "branch");
-    add(args, "--at", at);
-    add(args, "--to", m->run);
-    if (tool_has(a, "--qemu")) {
-        add(args, "--qemu", tool_value(a, "--qemu"));
-    }
-    while ((value = tool_next_value(a, "--without", &n))) {
-        add(args, "--without", value);
-    }
-    if (fd < 0) {
-        add(args, "--print", NULL);
-    }
-    add(args, m->parent, "--");
-    if (fd >= 0) {
-        add(args, "-S", NULL);
-        add(args, "-chardev", socket);
-        add(args, "-mon", "chardev=tt-live,mode=control");
-    }
-    for (char **r = a->rest; r && *r; r++) {
-        if (strcmp(*r, "-S") || fd < 0) {
-            add_own(args, *r, m->name);
-        }
-    }
-    g_ptr_array_add(args, NULL);
-    return (char **)g_ptr_array_free(args, false);
+    return group_branch(l->a, group_at(l->g, m->member), l->epoch, m->run, fd);
 }
 
 static int print_commands(const Live *l)
@@ -159,6 +112,9 @@ static void listen_for_signals(Live *l)
     beginning.live = l;
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGINT, &a, NULL);
+    if (!tool_is_ignored(SIGHUP)) {
+        sigaction(SIGHUP, &a, NULL);
+    }
 }
 
 static bool start(LiveMember *m)
@@ -280,7 +236,10 @@ static bool begin(Live *l)
         LiveMember *m = &l->members[i];
 
         if (ok && l->play) {
-            group_play_branch(l->play, m->member, m->run, g_steal_pointer(&m->qmp));
+            group_play_branch(l->play, m->member, m->run);
+        }
+        if (ok) {
+            m->watch = group_watch_new(m->name, g_steal_pointer(&m->qmp), l->play, m->member);
         }
         g_clear_pointer(&m->qmp, tool_qmp_free);
     }
@@ -333,6 +292,9 @@ static void say_where(Live *l)
 {
     g_unix_signal_add(SIGTERM, told_to_end, l);
     g_unix_signal_add(SIGINT, told_to_end, l);
+    if (!tool_is_ignored(SIGHUP)) {
+        g_unix_signal_add(SIGHUP, told_to_end, l);
+    }
     if (beginning.is_told) {
         end_all(l);                         /* just before */
     }
@@ -341,11 +303,12 @@ static void say_where(Live *l)
     for (unsigned i = 0; i < l->n; i++) {
         const LiveMember *m = &l->members[i];
 
-        printf("  %-18s process %d, %s, output in %s\n", m->name, (int)m->pid, m->run,
-               m->out);
+        printf("  %-*s process %d, %s, output in %s\n", tool_width(m->name, 18), m->name,
+               (int)m->pid, m->run, m->out);
     }
     if (l->play) {
-        printf("  %-18s as it was, %s\n", l->exact->name, l->exact->run);
+        printf("  %-*s as it was, %s\n", tool_width(l->exact->name, 18), l->exact->name,
+               l->exact->run);
     }
     fflush(stdout);
 }
@@ -406,7 +369,7 @@ static int make_members(Live *l)
         }
         if (of != l->exact) {
             l->members[l->n++] = (LiveMember) {
-                .live = l, .member = i, .name = of->name, .parent = of->run,
+                .live = l, .member = i, .name = of->name,
                 .run = g_build_filename(l->to, of->name, NULL),
                 .out = g_build_filename(l->to, out, NULL),
             };
@@ -438,6 +401,7 @@ static int make_place(Live *l)
 static void clean_up(Live *l)
 {
     for (unsigned i = 0; i < l->n; i++) {
+        group_watch_free(l->members[i].watch);
         g_free(l->members[i].run);
         g_free(l->members[i].out);
     }
@@ -494,7 +458,7 @@ int group_live(const ToolArgs *a, const Group *g)
         result = tool_has(a, "--print") ? print_commands(&l) : live(&l);
     }
     group_hub_end(&l.hub);
-    group_play_free(l.play);
     clean_up(&l);
+    group_play_free(l.play);
     return result;
 }

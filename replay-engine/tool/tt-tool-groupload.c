@@ -21,7 +21,11 @@ static void member_free(gpointer opaque)
     g_array_unref(m->sent);
     g_array_unref(m->got);
     g_array_unref(m->points);
+    for (unsigned i = 0; i < m->incidents->len; i++) {
+        g_free(g_array_index(m->incidents, GroupIncident, i).window);
+    }
     g_array_unref(m->incidents);
+    g_ptr_array_unref(m->windows);
     g_hash_table_unref(m->kept);
     g_free(m);
 }
@@ -80,12 +84,26 @@ static bool is_kept(uint64_t what)
     return what == TT_FRAME_KEPT || what == TT_FRAME_REST;
 }
 
+static void remember_mark(GroupMember *m, const TtEvent *ev)
+{
+    g_hash_table_replace(m->marks, g_strndup((const char *)ev->data, ev->len),
+                         g_memdup2(&ev->pos, sizeof(ev->pos)));
+}
+
+/* Who has found it marks the place and then goes to one of its own for the note; for all
+ * others these are one. */
 static TtStatus add_incident(GroupMember *m, const TtEvent *ev, TtDiag *diag)
 {
-    GroupIncident i = { .pos = ev->pos };
+    GroupIncident i = { .pos = ev->pos, .mark_pos = ev->pos };
     TtStatus st = tt_incident_note_get(&i.what, ev->val, ev->data, ev->len, diag);
+    const uint64_t *mark;
 
     if (!st) {
+        m->may_filter |= ev->aux & TT_WAYS_FILTER;
+        m->n_links = MAX(m->n_links, ev->aux & TT_WAYS_SEVERAL ? 2 : 0);
+        mark = memcmp(i.what.run, m->uuid, TT_RUN_BYTES) ? NULL :
+            g_hash_table_lookup(m->marks, i.what.mark);
+        i.mark_pos = mark ? *mark : ev->pos;
         g_array_append_val(m->incidents, i);
     }
     return st;
@@ -125,6 +143,9 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
                            "group behind checkpoint %" PRIu32, f.epoch, last);
         }
         g_array_append_val(m->points, p);
+    } else if (what == TT_FRAME_BARE) {
+        m->outside++;
+        m->bare += ev->val;
     } else if (what == TT_FRAME_SENT) {
         GroupSent s = { ev->pos, f.seq, f.hash, f.len, f.epoch };
 
@@ -141,6 +162,9 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
             /* The log of a flight recorder may have none of its sends at all. */
             got.from = from;
             got.is_early = !sender->is_kvm && f.pos < sender->first;
+            if (f.pos == sender->first) {       /* right before its log begins, or in it */
+                tt_causal_hides_early(g->causal, from, f.seq + 1);
+            }
         } else {
             m->outside++;
         }
@@ -158,7 +182,8 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
         is_kept(what) ? add_kept(m, ev, diag) : add_frame(g, m, ev, diag);
     const GroupGot *got;
 
-    if (st || what == TT_FRAME_INCIDENT || what == TT_FRAME_EPOCH || is_kept(what)) {
+    if (st || what == TT_FRAME_INCIDENT || what == TT_FRAME_EPOCH || what == TT_FRAME_BARE ||
+        is_kept(what)) {
         return st;
     }
     if (what == TT_FRAME_SENT) {
@@ -169,7 +194,7 @@ static TtStatus index_frame(Group *g, unsigned i, const TtEvent *ev, TtDiag *dia
         return TT_OK;
     }
     if (got->is_early) {
-        tt_causal_early(g->causal);
+        tt_causal_early(g->causal, i, got->from, got->seq);
         return TT_OK;
     }
     return tt_causal_delivered(g->causal, i, ev->pos, got->from, got->seq, diag);
@@ -190,13 +215,16 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
     TtStatus st = TT_OK;
 
     m->keeping = g_new0(TtKept, 1);
+    m->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
         TtSegment *seg = NULL;
 
         st = tt_log_reader_load(r, s, &seg, diag);
         for (uint32_t k = 0; !st && k < seg->n_events; k++) {
             m->is_saved |= is_end_of_window(m, &seg->events[k]);
-            if (tt_event_is_frame(seg->events[k].kind)) {
+            if (seg->events[k].kind == TT_EV_MARK) {
+                remember_mark(m, &seg->events[k]);
+            } else if (tt_event_is_frame(seg->events[k].kind)) {
                 st = index_frame(g, i, &seg->events[k], diag);
             }
         }
@@ -205,7 +233,77 @@ static TtStatus read_log(Group *g, unsigned i, TtLogReader *r, TtDiag *diag)
         }
     }
     g_clear_pointer(&m->keeping, g_free);
+    g_clear_pointer(&m->marks, g_hash_table_unref);
     return st;
+}
+
+/* Where a replay of the window can begin. */
+static uint64_t start_of(const GroupMember *m, const TtManifest *manifest,
+                         const TtLogReader *r)
+{
+    TtPageStore *ps = NULL;
+    uint64_t start;
+    bool is_known;
+
+    if (tt_runstore_open(m->run, manifest, 0, &ps, NULL) != TT_OK) {
+        return m->first;
+    }
+    is_known = tool_start(ps, r, &start);
+    tt_pagestore_free(ps);
+    return is_known ? start : m->first;
+}
+
+/* Those of a segment; @m has the lists. */
+static TtStatus read_incidents(GroupMember *m, const TtSegment *seg, TtDiag *diag)
+{
+    TtStatus st = TT_OK;
+
+    for (uint32_t k = 0; !st && k < seg->n_events; k++) {
+        const TtEvent *ev = &seg->events[k];
+
+        if (ev->kind == TT_EV_MARK) {
+            remember_mark(m, ev);
+        } else if (tt_event_is_frame(ev->kind) && what_of(ev) == TT_FRAME_INCIDENT) {
+            st = add_incident(m, ev, diag);
+        }
+    }
+    return st;
+}
+
+bool group_read_incidents(GroupMember *m, const char *dir, GArray *list, uint64_t *end)
+{
+    g_autofree char *about = g_strdup_printf("the window %s", dir);
+    GArray *own = m->incidents;
+    TtManifest manifest = { 0 };
+    TtStatus st = TT_OK;
+    TtLogReader *r;
+    TtDiag diag;
+
+    tool_set_subject(about);
+    r = tool_open_run(dir, &manifest);
+    tool_set_subject(NULL);
+    if (!r) {
+        return false;
+    }
+    tt_manifest_cleanup(&manifest);
+    m->incidents = list;
+    m->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    for (uint64_t s = tt_log_reader_first(r); !st && s < tt_log_reader_end(r); s++) {
+        TtSegment *seg = NULL;
+
+        st = tt_log_reader_load(r, s, &seg, &diag) ?: read_incidents(m, seg, &diag);
+        if (seg) {
+            tt_segment_unref(seg);
+        }
+    }
+    g_clear_pointer(&m->marks, g_hash_table_unref);
+    m->incidents = own;
+    *end = tool_totals(r).end_pos;
+    tt_log_reader_free(r);
+    if (st) {
+        tool_complain("the window %s: %s", dir, diag.text);
+    }
+    return !st;
 }
 
 static bool open_member(Group *g, unsigned i, TtLogReader **r)
@@ -242,10 +340,13 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
     if (manifest.features & TT_FEATURE_FRAMES) {
         m->frames = tt_runstore_frames(&manifest, m->run);
     }
+    group_note_ways(m, &manifest);
     m->is_live = tool_is_growing();
     m->is_whole = !tt_log_reader_is_torn(*r) && !tt_log_reader_damage(*r);
     m->first = t.first_pos;
     m->end = t.end_pos;
+    m->is_window = tt_log_reader_is_window(*r);
+    m->start = m->is_window ? start_of(m, &manifest, *r) : m->first;
     tt_manifest_cleanup(&manifest);
     if (why) {
         tool_complain("the run of %s, %s, %s", m->name, m->run, why);
@@ -282,6 +383,18 @@ static void allow_many_files(void)
     }
 }
 
+static void note_end(const Group *g, unsigned i)
+{
+    const GroupMember *m = group_at(g, i);
+
+    tt_causal_ends(g->causal, i, m->end);
+    if (m->is_live) {
+        tt_causal_goes_on(g->causal, i);
+    } else if (m->is_saved || !m->is_whole) {
+        tt_causal_lacks_end(g->causal, i);
+    }
+}
+
 static bool read_members(Group *g)
 {
     unsigned n = g->members->len;
@@ -296,15 +409,20 @@ static bool read_members(Group *g)
     }
     find_frames(g);
     for (unsigned i = 0; is_fine && i < n; i++) {
+        if (group_at(g, i)->is_window) {
+            tt_causal_begins(g->causal, i, group_at(g, i)->start);
+            if (group_at(g, i)->is_kvm) {
+                tt_causal_hides_early(g->causal, i, UINT64_MAX);
+            }
+        }
+    }
+    for (unsigned i = 0; is_fine && i < n; i++) {
         is_fine = !read_log(g, i, readers[i], &diag);
         if (!is_fine) {
             tool_complain("the run of %s, %s: %s", group_at(g, i)->name,
                           group_at(g, i)->run, diag.text);
         }
-        tt_causal_ends(g->causal, i, group_at(g, i)->end);
-        if (group_at(g, i)->is_live) {
-            tt_causal_goes_on(g->causal, i);
-        }
+        note_end(g, i);
     }
     for (unsigned i = 0; i < n; i++) {
         if (readers[i]) {
@@ -315,6 +433,10 @@ static bool read_members(Group *g)
     if (is_fine && tt_causal_seal(g->causal, &diag)) {
         tool_problem(&diag);
         is_fine = false;
+    }
+    if (is_fine) {
+        group_note_points(g);
+        group_note_incidents(g);
     }
     return is_fine;
 }

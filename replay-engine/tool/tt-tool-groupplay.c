@@ -239,10 +239,9 @@ static void frame_came(void *opaque, const TtFrame *f)
     advance(p);
 }
 
-void group_play_branch(GroupPlay *p, unsigned member, const char *run, ToolQmp *qmp)
+void group_play_branch(GroupPlay *p, unsigned member, const char *run)
 {
     p->senders[member].run = run;
-    group_play_watch(p, member, qmp);
 }
 
 /* ---- it is made ---- */
@@ -270,7 +269,6 @@ GroupPlay *group_play_new(const ToolArgs *a, const Group *g, uint32_t epoch, int
     *p = (GroupPlay) {
         .g = g, .m = group_at(g, i), .index = i, .epoch = epoch,
         .steps = g_array_new(false, false, sizeof(Step)),
-        .watches = g_array_new(false, false, sizeof(guint)),
         .addresses = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
     };
     if (!group_play_meet(p) || !group_play_script(p, a)) {
@@ -289,15 +287,6 @@ void group_play_free(GroupPlay *p)
     if (p->timer) {
         g_source_remove(p->timer);
     }
-    for (unsigned i = 0; i < p->watches->len; i++) {
-        GSource *watch = g_main_context_find_source_by_id(
-            NULL, g_array_index(p->watches, guint, i));
-
-        if (watch) {                    /* or its member has ended */
-            g_source_destroy(watch);
-        }
-    }
-    g_array_unref(p->watches);
     group_link_free(p->link);
     for (unsigned i = 0; p->senders && i < p->g->members->len; i++) {
         group_frames_cleanup(&p->senders[i].was);

@@ -52,14 +52,11 @@ struct GroupPlay {
     unsigned n_not_sent;
     size_t kept_bytes;
     guint timer;
-    GArray *watches;            /* of guint: sources */
 };
 
 /* What the member did from the checkpoint on, and what the others did to it; and where it
  * met them. False: said why. */
 bool group_play_script(GroupPlay *p, const ToolArgs *a);
 bool group_play_meet(GroupPlay *p);
-/* Whether @member goes on is found out from now on, by events. Takes @qmp over. */
-void group_play_watch(GroupPlay *p, unsigned member, ToolQmp *qmp);
 
 #endif

@@ -28,12 +28,54 @@ const GroupPoint *group_point(const GroupMember *m, uint32_t epoch)
     return p->is_made ? p : NULL;
 }
 
-/* Behind a checkpoint the recorder logs the state of the vCPUs, which is one position, and then
- * notes it. Frames that were sent at the checkpoint's own position belong to it, so the cut is
- * behind it; nothing else happens between the two. */
+/* Behind a checkpoint the recorder logs the state of the vCPUs, which is one position, and
+ * then notes it. Frames that were sent at the checkpoint's own position belong to it, so the
+ * cut is behind it; nothing else happens between the two. */
 uint64_t group_point_pos(const GroupPoint *made)
 {
     return made->pos ? made->pos - 1 : 0;
+}
+
+/* Where all stood that have it; UINT64_MAX: not known. g_free. */
+static uint64_t *places_of(const Group *g, uint32_t epoch)
+{
+    uint64_t *at = g_new(uint64_t, g->members->len);
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupPoint *p = group_point(group_at(g, i), epoch);
+
+        at[i] = p ? p->pos : UINT64_MAX;
+    }
+    return at;
+}
+
+enum { IN_WINDOW, PERHAPS_PAST, PAST };
+
+/* Is it before the window of member @i? Numbers go up, those in frames too. */
+static int is_past(const Group *g, unsigned i, uint32_t epoch)
+{
+    const GroupMember *m = group_at(g, i);
+    const GroupPoint *p = group_point(m, epoch);
+    g_autofree uint64_t *at = places_of(g, epoch);
+
+    if (p || !m->is_window) {
+        return p && group_point_pos(p) < m->start ? PAST : IN_WINDOW;
+    }
+    if (m->points->len) {
+        return g_array_index(m->points, GroupPoint, 0).epoch > epoch ? PAST : IN_WINDOW;
+    }
+    return m->sent->len && g_array_index(m->sent, GroupSent, 0).epoch >= epoch ? PAST :
+        tt_causal_begins_before(g->causal, i, at) ? IN_WINDOW : PERHAPS_PAST;
+}
+
+static bool is_any(const Group *g, uint32_t epoch)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (group_point(group_at(g, i), epoch)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static gint by_number(gconstpointer a, gconstpointer b)
@@ -68,53 +110,35 @@ GArray *group_epochs(const Group *g)
 
 bool group_is_cut(const Group *g, const uint64_t *at, TtDiag *diag)
 {
-    g_autofree uint64_t *most = g_new(uint64_t, g->members->len);
-    bool is_whole = true;
+    return tt_causal_check_places(g->causal, at, false, diag) == TT_OK;
+}
 
-    for (unsigned i = 0; i < g->members->len; i++) {
-        is_whole &= at[i] != UINT64_MAX;
-    }
-    if (is_whole) {
-        return tt_causal_check_cut(g->causal, at, diag) == TT_OK;
-    }
-    tt_causal_cut_below(g->causal, at, most);
-    for (unsigned i = 0; i < g->members->len; i++) {
-        if (at[i] != UINT64_MAX &&
-            most[i] < MIN(at[i], tt_causal_end_of(g->causal, i))) {
-            tt_fail(diag, TT_ERR_MISMATCH, "no consistent cut has %s at position %" PRIu64,
-                    group_at(g, i)->name, at[i]);
-            return false;
-        }
-    }
-    return true;
+bool group_may_be_cut(const Group *g, const uint64_t *at, TtDiag *diag)
+{
+    return tt_causal_check_places(g->causal, at, true, diag) == TT_OK;
 }
 
 bool group_is_moment(const Group *g, uint32_t epoch, TtDiag *diag)
 {
-    g_autofree uint64_t *at = g_new(uint64_t, g->members->len);
+    g_autofree uint64_t *at = places_of(g, epoch);
 
-    for (unsigned i = 0; i < g->members->len; i++) {
-        const GroupPoint *p = group_point(group_at(g, i), epoch);
-
-        at[i] = p ? p->pos : UINT64_MAX;
-    }
     return group_is_cut(g, at, diag);
 }
 
 unsigned group_check_points(const Group *g, GPtrArray *list)
 {
     g_autoptr(GArray) all = group_epochs(g);
-    bool may_wait = tt_causal_totals(g->causal).pending;
     unsigned n_open = 0;
     TtDiag diag;
 
     for (unsigned i = 0; i < all->len; i++) {
         uint32_t e = g_array_index(all, uint32_t, i);
+        g_autofree uint64_t *at = places_of(g, e);
 
-        if (group_is_moment(g, e, &diag)) {
+        if (group_is_cut(g, at, &diag)) {
             continue;
         }
-        if (may_wait) {
+        if (group_may_be_cut(g, at, &diag)) {
             n_open++;
         } else {
             group_find(list, "checkpoint %" PRIu32 " of the group is not consistent: %s", e,
@@ -122,6 +146,60 @@ unsigned group_check_points(const Group *g, GPtrArray *list)
         }
     }
     return n_open;
+}
+
+void group_note_cut(const Group *g, const uint64_t *at)
+{
+    TtDiag diag;
+
+    if (!group_is_cut(g, at, &diag)) {
+        return;
+    }
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (at[i] != UINT64_MAX) {
+            tt_causal_was_at(g->causal, i, at);
+        }
+    }
+}
+
+/* The first that @m made; 0: none. */
+static uint32_t first_made(const GroupMember *m)
+{
+    for (unsigned i = 0; i < m->points->len; i++) {
+        const GroupPoint *p = &g_array_index(m->points, GroupPoint, i);
+
+        if (p->is_made) {
+            return p->epoch;
+        }
+    }
+    return 0;
+}
+
+/* In a group that goes on the numbers may be those of old ones, so they prove nothing: a
+ * member that is repeated has its own (tt group live --exact). */
+static bool has_branch(const Group *g)
+{
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (group_at(g, i)->is_branch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void group_note_points(const Group *g)
+{
+    g_autoptr(GHashTable) done = g_hash_table_new(NULL, NULL);
+
+    for (unsigned i = 0; !has_branch(g) && i < g->members->len; i++) {
+        uint32_t epoch = first_made(group_at(g, i));
+
+        if (epoch && g_hash_table_add(done, GUINT_TO_POINTER(epoch))) {
+            g_autofree uint64_t *at = places_of(g, epoch);
+
+            group_note_cut(g, at);
+        }
+    }
 }
 
 static void print_json(const Group *g, uint32_t epoch)
@@ -146,6 +224,11 @@ static void print_json(const Group *g, uint32_t epoch)
 
 static void print_text(const Group *g, uint32_t epoch)
 {
+    static const char *const absent[] = {
+        [IN_WINDOW] = "is without it", [PAST] = "no longer in its window",
+        [PERHAPS_PAST] = "perhaps no longer in its window",
+    };
+
     printf("checkpoint %" PRIu32 ", @group-%" PRIu32 "\n", epoch, epoch);
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupMember *m = group_at(g, i);
@@ -154,11 +237,12 @@ static void print_text(const Group *g, uint32_t epoch)
         if (p) {
             g_autofree char *frames = tool_count(p->n_kept, "frame");
 
-            printf("  %-*s %20" PRIu64 "  %s on %s way\n", group_width(m->name, 18), m->name,
-                   group_point_pos(p),
-                   frames, p->n_kept == 1 ? "its" : "their");
+            printf("  %-*s %20" PRIu64 "  %s on %s way%s\n", tool_width(m->name, 18), m->name,
+                   group_point_pos(p), frames, p->n_kept == 1 ? "its" : "their",
+                   is_past(g, i, epoch) ? "; no longer in its window" : "");
         } else {
-            printf("  %-*s %20s  is without it\n", group_width(m->name, 18), m->name, "-");
+            printf("  %-*s %20s  %s\n", tool_width(m->name, 18), m->name, "-",
+                   absent[is_past(g, i, epoch)]);
         }
     }
 }
@@ -192,7 +276,7 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
 static bool is_of_all(const Group *g, uint32_t epoch)
 {
     for (unsigned i = 0; i < g->members->len; i++) {
-        if (!group_point(group_at(g, i), epoch)) {
+        if (!group_point(group_at(g, i), epoch) || is_past(g, i, epoch) == PAST) {
             return false;
         }
     }
@@ -235,9 +319,24 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
     } else {
         *epoch = n;
     }
+    if (!is_any(g, *epoch)) {
+        return tool_complain("no member of %s has a checkpoint @group-%" PRIu32 ": choose "
+                             "another (tt group checkpoints lists them)", g->name, *epoch);
+    }
     for (unsigned i = 0; i < g->members->len; i++) {
         const GroupMember *m = group_at(g, i);
+        int past = is_past(g, i, *epoch);
 
+        if (past == PAST) {
+            return tool_complain("the window of %s begins after its checkpoint @group-%" PRIu32
+                                 ", at position %" PRIu64 ": choose a later one (tt group "
+                                 "checkpoints lists them)", m->name, *epoch, m->start);
+        }
+        if (past == PERHAPS_PAST) {
+            return tool_complain("the window of %s does not have checkpoint @group-%" PRIu32
+                                 ", and perhaps begins after it: choose a later one (tt "
+                                 "group checkpoints lists them)", m->name, *epoch);
+        }
         if (!group_point(m, *epoch)) {
             return tool_complain("%s has no checkpoint @group-%" PRIu32 ": choose "
                                  "another (tt group checkpoints lists them), or give a list "

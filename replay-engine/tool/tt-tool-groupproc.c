@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define MEMBER_WORD "{member}"
 
 pid_t group_start(char **argv, int out, int keep)
 {
@@ -18,12 +21,16 @@ pid_t group_start(char **argv, int out, int keep)
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
     sigprocmask(SIG_BLOCK, &ends, &before);     /* the parent's handlers are not the child's */
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
         signal(SIGTERM, SIG_DFL);
         signal(SIGINT, SIG_DFL);
+        if (!tool_is_ignored(SIGHUP)) {
+            signal(SIGHUP, SIG_DFL);
+        }
         sigprocmask(SIG_SETMASK, &before, NULL);
         dup2(open("/dev/null", O_RDONLY), 0);
         dup2(out, 1);
@@ -54,6 +61,59 @@ char *group_program(const ToolArgs *a)
     char *path = found ? tt_io_posix_absolute(found) : NULL;
 
     return path ?: g_strdup("/proc/self/exe");
+}
+
+static void add(GPtrArray *args, const char *name, const char *value)
+{
+    g_ptr_array_add(args, g_strdup(name));
+    if (value) {
+        g_ptr_array_add(args, g_strdup(value));
+    }
+}
+
+/* An option of the user's: each member's own. */
+static void add_own(GPtrArray *args, const char *text, const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(text, MEMBER_WORD, -1);
+
+    g_ptr_array_add(args, g_strjoinv(name, parts));
+}
+
+char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, const char *run,
+                    int fd)
+{
+    GPtrArray *args = g_ptr_array_new();
+    g_autofree char *at = g_strdup_printf("@group-%" PRIu32, epoch);
+    g_autofree char *socket = g_strdup_printf("socket,id=tt-live,fd=%d", fd);
+    g_autofree char *program = group_program(a);
+    const char *value;
+    unsigned n = 0;
+
+    add(args, program, "branch");
+    add(args, "--at", at);
+    add(args, "--to", run);
+    if (tool_has(a, "--qemu")) {
+        add(args, "--qemu", tool_value(a, "--qemu"));
+    }
+    while ((value = tool_next_value(a, "--without", &n))) {
+        add(args, "--without", value);
+    }
+    if (fd < 0) {
+        add(args, "--print", NULL);
+    }
+    add(args, m->run, "--");
+    if (fd >= 0) {
+        add(args, "-S", NULL);
+        add(args, "-chardev", socket);
+        add(args, "-mon", "chardev=tt-live,mode=control");
+    }
+    for (char **r = a->rest; r && *r; r++) {
+        if (strcmp(*r, "-S") || fd < 0) {
+            add_own(args, *r, m->name);
+        }
+    }
+    g_ptr_array_add(args, NULL);
+    return (char **)g_ptr_array_free(args, false);
 }
 
 bool group_has_ended(pid_t pid)

@@ -1,58 +1,91 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group live --exact: what the member that does what it did has to know of the others:
- * whether they go on, and where their runs are.
+ * tt group live: what the members say by QMP while they go on. One that stops since it cannot
+ * write is told of; and with --exact, whoever goes on or stands still, and a list of the runs.
  */
 #include "tt-tool-groupplay.h"
 
 #include <glib-unix.h>
 
-typedef struct Watch {
-    GroupPlay *play;
+struct GroupWatch {
+    const char *name;
+    GroupPlay *play;            /* NULL: none */
     unsigned member;
     ToolQmp *qmp;
-} Watch;
+    guint tag;                  /* 0: the connection is closed */
+};
 
-static void watch_free(gpointer opaque)
+static void runs(const GroupWatch *w, bool it_runs)
 {
-    Watch *w = opaque;
+    if (w->play) {
+        group_play_runs(w->play, w->member, it_runs);
+    }
+}
 
-    tool_qmp_free(w->qmp);
-    g_free(w);
+/* Its disk is full, or fails: only the user can change that. */
+static void say_stopped(const GroupWatch *w, const char *what, const char *why)
+{
+    if (why) {
+        tool_complain("%s is stopped because its %s cannot be written: %s; use 'cont' in its "
+                      "monitor when that is mended", w->name, what, why);
+    }
+}
+
+static void take_line(GroupWatch *w, const char *line)
+{
+    g_autofree char *trouble = NULL;
+
+    if (strstr(line, "\"event\": \"STOP\"")) {
+        runs(w, false);
+        tool_qmp_send(w->qmp, "query-tt", NULL);        /* why? */
+    } else if (strstr(line, "\"event\": \"RESUME\"")) {
+        runs(w, true);
+    } else if (strstr(line, "\"event\": \"BLOCK_IO_ERROR\"") &&
+               strstr(line, "\"action\": \"stop\"")) {
+        trouble = tool_qmp_words(line, "reason");
+        say_stopped(w, "disk", trouble);
+    } else if (g_str_has_prefix(line, "{\"return\": ")) {
+        trouble = tool_qmp_words(line, "trouble");
+        say_stopped(w, "recording", trouble);
+    }
 }
 
 static gboolean said(gint fd, GIOCondition what, gpointer opaque)
 {
-    Watch *w = opaque;
+    GroupWatch *w = opaque;
     bool is_over;
     char *line;
 
     while ((line = tool_qmp_line(w->qmp, &is_over))) {
-        if (strstr(line, "\"event\": \"STOP\"")) {
-            group_play_runs(w->play, w->member, false);
-        } else if (strstr(line, "\"event\": \"RESUME\"")) {
-            group_play_runs(w->play, w->member, true);
-        }
+        take_line(w, line);
         g_free(line);
     }
     if (is_over) {
-        group_play_runs(w->play, w->member, true);      /* it holds nobody up */
+        runs(w, true);          /* it holds nobody up */
+        w->tag = 0;
     }
     return !is_over;
 }
 
-void group_play_watch(GroupPlay *p, unsigned member, ToolQmp *qmp)
+GroupWatch *group_watch_new(const char *name, ToolQmp *qmp, GroupPlay *play, unsigned member)
 {
-    Watch *w = g_new(Watch, 1);
-    guint tag;
+    GroupWatch *w = g_new(GroupWatch, 1);
 
-    *w = (Watch) { p, member, qmp };
+    *w = (GroupWatch) { .name = name, .play = play, .member = member, .qmp = qmp };
     if (said(-1, 0, w)) {               /* what came with an answer */
-        tag = g_unix_fd_add_full(G_PRIORITY_DEFAULT, tool_qmp_fd(qmp), G_IO_IN, said, w,
-                                 watch_free);
-        g_array_append_val(p->watches, tag);
-    } else {
-        watch_free(w);
+        w->tag = g_unix_fd_add(tool_qmp_fd(qmp), G_IO_IN, said, w);
+    }
+    return w;
+}
+
+void group_watch_free(GroupWatch *w)
+{
+    if (w) {
+        if (w->tag) {
+            g_source_remove(w->tag);
+        }
+        tool_qmp_free(w->qmp);
+        g_free(w);
     }
 }
 

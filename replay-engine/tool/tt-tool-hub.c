@@ -95,7 +95,7 @@ static bool real_option(const ToolArgs *a, const char *name, double max, double 
         return true;
     }
     v = g_ascii_strtod(text, &end);
-    if (end == text || *end || !isfinite(v) || v < 0 || v > max) {
+    if (end == text || *end || !isfinite(v) || v < 0 || v > max || strpbrk(text, "xX")) {
         tool_usage(a->command, "%s takes a number from 0 to %.0f, not '%s'", name, max,
                    text);
         return false;
@@ -142,6 +142,10 @@ static int parse(const ToolArgs *a, Hub *h)
     if (!tool_number_option(a, "--members", 0, &h->members_max)) {
         return TOOL_USAGE;
     }
+    if (h->members_max > TT_SHAPE_PORTS_MAX) {
+        return tool_usage(a->command, "--members takes a number up to %d, for which a hub has "
+                          "room", TT_SHAPE_PORTS_MAX);
+    }
     o->loss_ppm = loss;
     h->is_for_once = tool_has(a, "--once");
     if (!tool_value(a, "--queue")) {
@@ -159,6 +163,10 @@ static int parse(const ToolArgs *a, Hub *h)
     if (key && tt_group_key_load(key, &h->key, &h->key_len, &diag)) {
         return tool_problem(&diag);
     }
+    if (key && tt_group_key_is_public(key)) {
+        tool_complain("everybody on this host can read the key of the group, %.200s: chmod "
+                      "600 it", key);
+    }
     return TOOL_FINE;
 }
 
@@ -170,7 +178,7 @@ static gboolean stop(gpointer loop)
     return G_SOURCE_REMOVE;
 }
 
-/* It listens everywhere. Only now is the log emptied, which may be another hub's; and who has
+/* It listens everywhere. Only now is the log opened; and who has
  * started this one (tt group live) hears of it, or that it ends. */
 static int begin(Hub *h, const ToolArgs *a)
 {
@@ -188,6 +196,9 @@ static void run(Hub *h, uint64_t seconds)
     h->loop = g_main_loop_new(NULL, false);
     g_unix_signal_add(SIGTERM, stop, h->loop);
     g_unix_signal_add(SIGINT, stop, h->loop);
+    if (!tool_is_ignored(SIGHUP)) {
+        g_unix_signal_add(SIGHUP, stop, h->loop);
+    }
     if (seconds) {
         g_timeout_add_seconds(MIN(seconds, G_MAXUINT), stop, h->loop);
     }

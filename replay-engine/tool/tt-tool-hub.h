@@ -10,6 +10,7 @@
 #include "net-tt/tt-address.h"
 #include "net-tt/tt-link.h"
 #include "net-tt/tt-listen.h"
+#include "net-tt/tt-said.h"
 #include "net-tt/tt-shape.h"
 
 #include <glib-unix.h>
@@ -90,7 +91,7 @@ typedef struct Hub {
     bool is_for_once;           /* the loop ends when the last member has left, and ... */
     guint end_tag;              /* ... whoever is at the door has come in, gone or waited */
     GMainLoop *loop;            /* NULL: it does not run */
-    int64_t said_us;
+    TtSaid said[TT_SAID_KINDS]; /* see hub_say */
 } Hub;
 
 void hub_init(Hub *h);
@@ -124,7 +125,7 @@ bool hub_log_close(Hub *h);
 /* Can something be written to @fd within @wait_ms? Who does not read a pipe stops nobody. */
 bool hub_can_write(int fd, int wait_ms);
 void hub_settle(Hub *h, const HubFrame *w, unsigned fate);
-/* One sentence, but not too many. */
+/* One sentence; of those with one format, ever fewer, which say how many there were. */
 void hub_say(Hub *h, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 #endif

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SAY_US      1000000         /* between two sentences */
+#define SAY_US      1000000         /* between two of one kind, at first, and ... */
+#define SAY_MAX_US  600000000       /* ... while it goes on, each time twice as long */
 #define WAITING_MAX (1u << 20)      /* bytes of lines that a pipe has no room for */
 #define END_MS      2000            /* for those, at the end */
 
@@ -35,13 +36,23 @@ bool hub_can_write(int fd, int wait_ms)
 void hub_say(Hub *h, const char *fmt, ...)
 {
     int64_t now = g_get_monotonic_time();
+    TtSaid *s = tt_said_of(h->said, fmt);
+    g_autofree char *text = NULL;
+    uint64_t n_unsaid;
     va_list ap;
 
-    if ((!h->said_us || now - h->said_us >= SAY_US) && hub_can_write(STDERR_FILENO, 0)) {
-        h->said_us = now;
-        va_start(ap, fmt);
-        tool_say(fmt, ap);
-        va_end(ap);
+    if (!tt_said_is_due(s, now) || !hub_can_write(STDERR_FILENO, 0)) {
+        s->n_unsaid++;
+        return;
+    }
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    n_unsaid = tt_said_now(s, now, SAY_US, SAY_MAX_US);
+    if (n_unsaid) {
+        tool_complain("%s (and %" PRIu64 " more like this)", text, n_unsaid);
+    } else {
+        tool_complain("%s", text);
     }
 }
 
@@ -54,8 +65,7 @@ static bool is_fifo(const char *path)
     return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* A file is emptied, but for one into which this program's own output goes: the two share
- * their place in it. */
+/* A file into which this program's own output goes, too: the two share their place in it. */
 static int begin_file(int fd)
 {
     struct stat st, out;
@@ -68,19 +78,12 @@ static int begin_file(int fd)
         close(fd);
         return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     }
-    if (ftruncate(fd, 0)) {
-        int error = errno;
-
-        close(fd);
-        errno = error;
-        return -1;
-    }
     return fd;
 }
 
 bool hub_log_open(Hub *h, const char *path)
 {
-    /* Whoever empties it meanwhile gets no hole. */
+    /* What another hub, or this one before, has written stays. */
     const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     int fd = open(path, O_WRONLY | flags, 0666);
 

@@ -41,7 +41,8 @@ static void drop_tag(guint *tag)
     }
 }
 
-/* With --once: the last member has left, and of those who were at the door none has come in. */
+/* With --once: the last member has left, and of those who were at the door none has come
+ * in. */
 static gboolean end_once(gpointer opaque)
 {
     Hub *h = opaque;
@@ -82,6 +83,17 @@ static void close_port(HubPort *p)
 /* ---- out ---- */
 
 static gboolean can_write(gint fd, GIOCondition what, gpointer opaque);
+
+/* What @link has to say, to one who is left then. Nobody waits for him. */
+static void say_last(int fd, TtLink *link)
+{
+    size_t len;
+    const uint8_t *out = tt_link_out(link, &len);
+
+    if (len && send(fd, out, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        return;                         /* it has gone, or does not read */
+    }
+}
 
 /* False: the port is gone. */
 static bool flush_port(HubPort *p)
@@ -277,11 +289,13 @@ static bool is_complete(Hub *h)
     return true;
 }
 
-/* Before its first frame goes anywhere: the hub may not end by what becomes of that. False: the
- * port is gone. */
+/* Before its first frame goes anywhere: the hub may not end by what becomes of that. False:
+ * the port is gone. */
 static bool let_in(HubPort *p)
 {
     if (is_complete(p->hub)) {
+        tt_link_refuse(p->link, TT_REFUSED_HAS_MEMBERS);
+        say_last(p->fd, p->link);
         close_port(p);
         return false;
     }
@@ -320,6 +334,7 @@ static bool take(HubPort *p, const uint8_t *bytes, size_t len)
     pass_epoch_on(p);
     if (st != TT_END) {
         hub_say(p->hub, "port %u is closed: %s", p->number, diag.text);
+        say_last(p->fd, p->link);               /* READY, to one with another key */
         close_port(p);
         return false;
     }
@@ -378,6 +393,17 @@ bool hub_drop_silent(Hub *h)
     return oldest;
 }
 
+/* It is closed, and hears why. @o: with a nonce of its own. */
+static void refuse(const TtLinkOptions *o, int fd, TtRefusal why)
+{
+    TtLink *link = tt_link_new(o);
+
+    tt_link_refuse(link, why);
+    say_last(fd, link);
+    tt_link_free(link);
+    close(fd);
+}
+
 void hub_connected(Hub *h, int fd)
 {
     TtLinkOptions o = { .group = h->group, .key = h->key, .key_len = h->key_len,
@@ -385,8 +411,13 @@ void hub_connected(Hub *h, int fd)
     HubPort *p;
     unsigned i = 0;
 
-    if (is_complete(h)) {
+    if (getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
+        hub_say(h, "a peer is refused: there are no random numbers for it");
         close(fd);
+        return;
+    }
+    if (is_complete(h)) {
+        refuse(&o, fd, TT_REFUSED_HAS_MEMBERS);
         return;
     }
     if (h->n_ports == TT_SHAPE_PORTS_MAX) {
@@ -395,10 +426,9 @@ void hub_connected(Hub *h, int fd)
     while (i < TT_SHAPE_PORTS_MAX && h->ports[i]) {
         i++;
     }
-    if (i == TT_SHAPE_PORTS_MAX ||
-        getrandom(o.nonce, sizeof(o.nonce), 0) != sizeof(o.nonce)) {
+    if (i == TT_SHAPE_PORTS_MAX) {
         hub_say(h, "a peer is refused: the hub already has %u", i);
-        close(fd);
+        refuse(&o, fd, TT_REFUSED_IS_FULL);
         return;
     }
     p = g_new0(HubPort, 1);

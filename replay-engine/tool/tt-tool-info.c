@@ -134,7 +134,9 @@ static void print_store(const Store *s)
         printf("Stored:     %s, %s%s\n", n, bytes,
                s->damage.status == TT_OK ? "" : "; others are lost");
     } else if (s->is_there) {
-        printf("Stored:     checkpoints that are damaged\n");
+        printf("Stored:     checkpoints that cannot be used: a replay makes its own\n");
+    } else {
+        printf("Stored:     no checkpoints: a replay makes its own\n");
     }
 }
 

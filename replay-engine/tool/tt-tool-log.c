@@ -176,6 +176,7 @@ int tool_log(const ToolArgs *a)
     if (!r) {
         return TOOL_PROBLEM;
     }
+    tool_note_beyond(r, f.from);
     n = tt_log_reader_end(r);
     /* The notes of where the device's registers are stand further ahead. */
     i = dialogue ? tt_log_reader_first(r) : tt_log_reader_find(r, f.from);

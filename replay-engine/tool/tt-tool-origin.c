@@ -65,24 +65,36 @@ static int take_options(ToolOrigin *o, const ToolArgs *a)
     return TOOL_FINE;
 }
 
-/* Is @place, without names, a register or memory? QEMU would find
- * that out only after the replay. */
-static bool is_place(const char *place)
+/* What is asked about, without names. NULL: @diag says what is wrong; QEMU would find that out
+ * only after the replay. */
+static char *place_of(const ToolOrigin *o, TtDiag *diag)
 {
+    g_autofree char *typed = g_strstrip(g_strdup(o->place)), *place = NULL;
     TtFlowPlace reg;
-    TtCond *c = NULL;
-    bool is = *place == '$' ? tt_flow_place_parse(place + 1, &reg) :
-        *place == '*' && tt_cond_parse(place, &c, NULL) == TT_OK && tt_cond_is_read(c);
+    TtCond *c;
 
+    if (*typed == '$') {
+        place = g_strdup(typed);
+    } else if (tool_resolve_place(o->place, o->symbols, o->offset, &place, diag) != TT_OK) {
+        return NULL;
+    }
+    g_strchomp(place);
+    if (strchr(place, ';')) {
+        tt_fail(diag, TT_ERR_FORMAT, "PLACE has a ';'");
+        return NULL;
+    }
+    if (tt_flow_place_asked(place, o->place, &reg, &c, diag) != TT_OK) {
+        return NULL;
+    }
     tt_cond_free(c);
-    return is;
+    return g_steal_pointer(&place);
 }
 
 static int prepare(ToolOrigin *o, const ToolArgs *a)
 {
     const char *symbols = tool_value(a, "--symbols");
-    g_autofree char *place = NULL;
     int result = take_options(o, a);
+    g_autofree char *place = NULL;
     TtDiag diag;
 
     if (result != TOOL_FINE) {
@@ -92,27 +104,14 @@ static int prepare(ToolOrigin *o, const ToolArgs *a)
     if (!o->replays.qemu) {
         return TOOL_PROBLEM;
     }
-    if (!g_file_test(o->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is not an executable program", o->replays.qemu);
-    }
     result = symbols ? tool_symbols_load(symbols, &o->symbols) : TOOL_FINE;
     if (result != TOOL_FINE) {
         return result;
     }
     o->lines = symbols ? tool_lines_open(symbols) : NULL;
-    if (o->place[0] == '$') {
-        place = g_strdup(o->place);
-    } else if (tool_resolve_place(o->place, o->symbols, o->offset, &place, &diag) != TT_OK) {
+    place = place_of(o, &diag);
+    if (!place) {
         return tool_usage(a->command, "%s", diag.text);
-    }
-    g_strchomp(place);
-    if (strchr(place, ';')) {
-        return tool_usage(a->command, "PLACE has a ';'");
-    }
-    if (!is_place(place)) {
-        return tool_usage(a->command, "'%s' is not a place: write a general or vector "
-                          "register, such as $rax, or memory, such as *(u64 *)0x1000",
-                          o->place);
     }
     o->asked = g_strdup_printf("%" PRIu64 " %s", o->pos, place);
     o->how = g_strdup_printf("depth=%" PRIu64 ":nodes=%" PRIu64 ":within=%" PRIu64,
@@ -124,17 +123,8 @@ static int look_in(ToolOrigin *o, const TtManifest *m, const TtLogReader *r)
 {
     ToolTotals t = tool_totals(r);
 
-    if (m->features & TT_FEATURE_SCRUBBED) {
-        return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
-                             "replayed: ask for the original", o->run);
-    }
-    if (m->features & TT_FEATURE_EXITS) {
-        return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "
-                             "replay it once, which converts it", o->run);
-    }
-    if (!t.n_segments) {
-        return tool_complain("the run '%s' is empty: its recorder ended before it had "
-                             "written anything", o->run);
+    if (!tool_is_replayable(o->run, m, r)) {
+        return TOOL_PROBLEM;
     }
     if (o->pos < t.first_pos || o->pos > t.end_pos) {
         tool_complain("position %" PRIu64 " is outside the run, which goes from %" PRIu64

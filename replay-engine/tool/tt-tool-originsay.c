@@ -282,26 +282,10 @@ static void say_json(const ToolOrigin *o, const GPtrArray *wrong)
 static GPtrArray *troubles(const ToolOrigin *o)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
-    const ToolPart *p = part_of(o);
-    g_autofree char *ending = tool_part_ending(p);
-    g_auto(GStrv) lines = g_strsplit(p->is_whole ? "" : p->other->str, "\n", -1);
-    bool told = false;
 
-    for (unsigned k = 0; k < p->found->len; k++) {
-        if (is_kind(p->found->pdata[k], "failed")) {
-            tool_add(all, "%s", get(p->found->pdata[k], "text"));
-            told = true;
-        }
-    }
-    for (char **l = lines; *l; l++) {
-        if (**l && !(told && g_str_has_prefix(*l, "tt: the replay cannot go on"))) {
-            tool_add(all, "%s", *l + (g_str_has_prefix(*l, "tt: ") ? 4 : 0));
-        }
-    }
+    tool_part_troubles(part_of(o), all);
     if (o->is_interrupted) {
         tool_add(all, "interrupted");
-    } else if (ending) {
-        tool_add(all, "%s", ending);
     }
     return all;
 }

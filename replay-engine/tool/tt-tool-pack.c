@@ -219,8 +219,8 @@ static TtStatus add_parent(Pack *p, const char *run, const TtManifest *m,
     return st;
 }
 
-/* The log with its shape only, or with what disks and other runs have: into a file without a name
- * in the directory of the pack, then into that. */
+/* The log with its shape only, or with what disks and other runs have: into a file without a
+ * name in the directory of the pack, then into that. */
 static TtStatus add_edited_log(Pack *p, const TtManifest *m, TtLogReader *r)
 {
     g_autofree char *path = g_strdup_printf("%s.%d", p->file, (int)getpid());

@@ -316,7 +316,8 @@ static GString *make_page(const Parts *parts, const char *run, const GString *js
         "data:; base-uri 'none'; form-action 'none'\">\n<title>%s</title>\n<style>%s</style>\n"
         "<style>%s</style></head><body>\n", lib, ours, title, parts->text[LIB_CSS],
         parts->text[OUR_CSS]);
-    g_string_append(s, "<h1 id=\"run\"></h1><div id=\"facts\"></div><div id=\"damage\"></div>\n"
+    g_string_append(s,
+        "<h1 id=\"run\"></h1><div id=\"facts\"></div><div id=\"damage\"></div>\n"
         "<div id=\"command\"><span class=\"hint\">Click into a chart, or on a line: here "
         "is the command that goes there. Drag to zoom, double-click for all.</span></div>\n"
         "<h2>Time</h2><div id=\"time\"></div>\n"

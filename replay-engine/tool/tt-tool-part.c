@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pieces of a run, re-executed by QEMU, here or elsewhere (tt-tool-place.h): -tt replay,verify=FROM-TO,
- * find=FROM-TO, plugin=FROM-TO, origin=..., or a branch trace. Lines that begin with
- * "tt-verify ", "tt-find ", "tt-plugin " or "tt-origin " are their results; the rest is
- * kept, and shown when something is wrong.
+ * Pieces of a run, re-executed by QEMU, here or elsewhere (tt-tool-place.h):
+ * -tt replay,verify=FROM-TO, find=FROM-TO, plugin=FROM-TO, origin=..., or a branch trace.
+ * Lines that begin with "tt-verify ", "tt-find ", "tt-plugin " or "tt-origin " are their
+ * results; the rest is kept, and shown when something is wrong.
  */
 #include "tt-tool-place.h"
 
@@ -153,7 +153,8 @@ static bool take_other(const ToolReplays *r, ToolPart *p, ToolFinding *f)
 static void take_line(const ToolReplays *r, ToolPart *p)
 {
     g_autofree char *line = g_strdup(p->line->str);
-    const char *prefix = r->search ? (r->search->origin ? ORIGIN : FIND) : r->plugin ? PLUGIN : VERIFY;
+    const char *prefix = r->plugin ? PLUGIN : !r->search ? VERIFY :
+        r->search->origin ? ORIGIN : FIND;
     ToolFinding *f;
     uint64_t code, whole;
 
@@ -171,6 +172,7 @@ static void take_line(const ToolReplays *r, ToolPart *p)
             (code == TOOL_FINE || code == TOOL_PROBLEM || code == TOOL_DIVERGED);
         p->code = p->has_ended ? (int)code : TOOL_PROBLEM;
         p->is_whole = p->has_ended && whole;
+        tool_finding_number(f, "left-out", &p->left_out);
     } else if (take_other(r, p, f)) {
         g_ptr_array_add(p->found, f);
         return;
@@ -195,7 +197,7 @@ void tool_part_reset(ToolPart *p)
     g_string_truncate(p->line, 0);
     g_ptr_array_set_size(p->found, 0);
     g_string_truncate(p->other, 0);
-    p->n_intervals = p->n_damaged = p->at = 0;
+    p->n_intervals = p->n_damaged = p->at = p->left_out = 0;
     p->first_wrong = UINT64_MAX;
     p->n_first = 0;
     p->has_ended = p->is_whole = false;
@@ -231,6 +233,40 @@ char *tool_part_ending(const ToolPart *p)
         p->has_ended ? NULL : g_strdup("QEMU ended without a result");
 }
 
+void tool_part_lines(const ToolPart *p, bool is_told, GPtrArray *all)
+{
+    g_auto(GStrv) lines = g_strsplit(p->other->str, "\n", -1);
+
+    for (char **l = lines; *l; l++) {
+        const char *text = *l + (g_str_has_prefix(*l, "tt: ") ? strlen("tt: ") : 0);
+
+        if (*text && !(is_told && g_str_has_prefix(text, "the replay cannot go on"))) {
+            tool_add(all, "%s", text);
+        }
+    }
+}
+
+void tool_part_troubles(const ToolPart *p, GPtrArray *all)
+{
+    g_autofree char *ending = tool_part_ending(p);
+    bool is_told = false;
+
+    for (unsigned i = 0; i < p->found->len; i++) {
+        const ToolFinding *f = p->found->pdata[i];
+
+        if (!strcmp(tool_finding_kind(f), "failed")) {
+            tool_add(all, "%s", tool_finding_get(f, "text") ?: "?");
+            is_told = true;
+        }
+    }
+    if (!p->is_whole) {
+        tool_part_lines(p, is_told, all);
+    }
+    if (ending && !p->is_dropped) {
+        tool_add(all, "%s", ending);
+    }
+}
+
 /* ---- all of them ---- */
 
 static volatile sig_atomic_t is_over;
@@ -247,7 +283,9 @@ const volatile sig_atomic_t *tool_catch_signals(void)
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    if (!tool_is_ignored(SIGHUP)) {
+        sigaction(SIGHUP, &act, NULL);
+    }
     return &is_over;
 }
 

@@ -61,8 +61,13 @@ static char *find_qemu(const char *program)
 char *tool_find_qemu(const ToolArgs *a)
 {
     const char *given = tool_value(a, "--qemu");
+    char *path = given ? tool_whole_path(given) : find_qemu(a->program);
 
-    return given ? tool_whole_path(given) : find_qemu(a->program);
+    if (path && !g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
+        tool_complain("'%s' is not an executable program", path);
+        g_clear_pointer(&path, g_free);
+    }
+    return path;
 }
 
 bool tool_is_fit(const char *path)

@@ -266,9 +266,6 @@ static int prepare(ToolPlugin *p, const ToolArgs *a)
     if (!p->replays.qemu || !choose_plugin(p, a)) {
         return TOOL_PROBLEM;
     }
-    if (!g_file_test(p->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is not an executable program", p->replays.qemu);
-    }
     if (p->is_one_pass && (p->replays.jobs > 1 || p->replays.slurm)) {
         return tool_usage(a->command, "%s looks at the part from its beginning to its "
                           "end, in one process: leave out %s",
@@ -284,17 +281,8 @@ static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
     ToolTotals t = tool_totals(r);
     int result;
 
-    if (m->features & TT_FEATURE_SCRUBBED) {
-        return tool_complain("the run '%s' was scrubbed when it was packed and cannot be "
-                             "replayed: ask for the original", p->run);
-    }
-    if (m->features & TT_FEATURE_EXITS) {
-        return tool_complain("the run '%s' was recorded under KVM and not replayed yet: "
-                             "replay it once, which converts it", p->run);
-    }
-    if (!t.n_segments) {
-        return tool_complain("the run '%s' is empty: its recorder ended before anything "
-                             "was sealed", p->run);
+    if (!tool_is_replayable(p->run, m, r)) {
+        return TOOL_PROBLEM;
     }
     result = tool_fit_part(&t, p->from, &p->to);
     if (result != TOOL_FINE) {

@@ -71,28 +71,11 @@ static bool is_said(const ToolPlugin *plugin, const ToolPart *p, const char *tex
         g_str_has_prefix(text, "Could not load plugin");
 }
 
-/* What QEMU wrote: without its prefix, and not what was said already. */
-static void add_lines(GPtrArray *all, const ToolPart *p)
+/* Returns whether one of them says why the replay cannot go on. */
+static bool add_findings(GPtrArray *all, const ToolPlugin *plugin, const ToolPart *p)
 {
-    g_auto(GStrv) lines = g_strsplit(p->other->str, "\n", -1);
     bool is_told = false;
 
-    for (unsigned i = 0; i < p->found->len; i++) {
-        const ToolFinding *f = p->found->pdata[i];
-
-        is_told |= strcmp(tool_finding_kind(f), "failed") && tool_finding_get(f, "text");
-    }
-    for (char **l = lines; *l; l++) {
-        const char *text = *l + (g_str_has_prefix(*l, "tt: ") ? strlen("tt: ") : 0);
-
-        if (*text && !(is_told && g_str_has_prefix(text, "the replay cannot go on"))) {
-            tool_add(all, "%s", text);
-        }
-    }
-}
-
-static void add_findings(GPtrArray *all, const ToolPlugin *plugin, const ToolPart *p)
-{
     for (unsigned i = 0; i < p->found->len; i++) {
         const ToolFinding *f = p->found->pdata[i];
         const char *kind = tool_finding_kind(f), *text = tool_finding_get(f, "text");
@@ -104,8 +87,10 @@ static void add_findings(GPtrArray *all, const ToolPlugin *plugin, const ToolPar
         } else if (text) {
             tool_add(all, "the replay of it ended at position %s (%s): %s",
                      tool_finding_get(f, "position") ?: "?", kind, text);
+            is_told = true;
         }
     }
+    return is_told;
 }
 
 /* Sentences on what went wrong. */
@@ -120,8 +105,7 @@ static GPtrArray *troubles(const ToolPlugin *p)
         if (part->is_whole || part->is_dropped) {
             continue;
         }
-        add_findings(all, p, part);
-        add_lines(all, part);
+        tool_part_lines(part, add_findings(all, p, part), all);
         if (how) {
             tool_add(all, "%s", how);
         }

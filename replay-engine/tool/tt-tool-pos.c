@@ -63,6 +63,18 @@ int tool_take_part(const ToolArgs *a, uint64_t *from, uint64_t *to)
     return result;
 }
 
+void tool_note_beyond(const TtLogReader *r, uint64_t from)
+{
+    ToolTotals t = tool_totals(r);
+
+    if (from > t.end_pos) {
+        g_autofree char *text = g_strdup_printf("--from %" PRIu64 " is behind the end of the "
+                                                "run, position %" PRIu64, from, t.end_pos);
+
+        tool_note(text);
+    }
+}
+
 int tool_fit_part(const ToolTotals *t, uint64_t from, uint64_t *to)
 {
     if (from >= t->end_pos) {

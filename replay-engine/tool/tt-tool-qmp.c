@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -187,35 +188,46 @@ static char *read_answer(ToolQmp *q, const char *one, const char *other,
     return line;
 }
 
-/* The sentence in an error; QEMU escapes what would end it. */
-static char *words_of(const char *line)
+/* QEMU escapes what would end it. */
+char *tool_qmp_words(const char *line, const char *key)
 {
-    const char *from = strstr(line, "\"desc\": \"");
-    GString *words = g_string_new(NULL);
+    g_autofree char *head = g_strdup_printf("\"%s\": \"", key);
+    const char *from = strstr(line, head);
+    GString *words;
 
-    for (from = from ? from + 9 : ""; *from && *from != '"'; from++) {
+    if (!from) {
+        return NULL;
+    }
+    words = g_string_new(NULL);
+    for (from += strlen(head); *from && *from != '"'; from++) {
         from += *from == '\\' && from[1];
         g_string_append_c(words, *from);
     }
     return g_string_free(words, false);
 }
 
-bool tool_qmp_do(ToolQmp *q, const char *command, const char *arguments,
-                 unsigned seconds, char **answer, char **why)
+bool tool_qmp_send(ToolQmp *q, const char *command, const char *arguments)
 {
     g_autofree char *text = g_strdup_printf("{\"execute\": \"%s\"%s%s}\n", command,
                                             arguments ? ", \"arguments\": " : "",
                                             arguments ?: "");
+
+    return send(q->fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text);
+}
+
+bool tool_qmp_do(ToolQmp *q, const char *command, const char *arguments,
+                 unsigned seconds, char **answer, char **why)
+{
     g_autofree char *line = NULL;
 
     *why = NULL;
-    if (send(q->fd, text, strlen(text), MSG_NOSIGNAL) != (ssize_t)strlen(text)) {
+    if (!tool_qmp_send(q, command, arguments)) {
         *why = g_strdup("it has closed the connection");
         return false;
     }
     line = read_answer(q, "return", "error", seconds, why);
     if (line && is_a(line, "error")) {
-        *why = words_of(line);
+        *why = tool_qmp_words(line, "desc") ?: g_strdup("");
     }
     if (!*why && answer) {
         *answer = g_steal_pointer(&line);
@@ -244,16 +256,41 @@ char *tool_qmp_quote(const char *text)
     return g_string_free(g_string_append_c(s, '"'), false);
 }
 
-/* QEMU serves one client of a socket at a time, and few may wait there: others wait here. */
-static int connect_in_turn(const char *path, int64_t until_us)
+/* QEMU serves one client of a socket at a time, and few may wait there: others wait here, and
+ * are told so. */
+static int connect_in_turn(const char *path, int64_t now_us)
 {
+    int64_t until_us = now_us + TURN_SECONDS * G_USEC_PER_SEC;
+    int64_t note_us = now_us + NOTE_MS * 1000;
     int fd;
 
-    while ((fd = tool_unix_connect(path)) < 0 && errno == EBUSY &&
-           g_get_monotonic_time() < until_us) {
+    while ((fd = tool_unix_connect(path)) < 0 && errno == EBUSY && now_us < until_us) {
+        if (now_us >= note_us) {
+            g_autofree char *text = g_strdup_printf(
+                "other programs use the socket of the VM at %s, and no more can wait there: "
+                "tt tries it again, %d seconds at most", path, TURN_SECONDS);
+
+            note_us = INT64_MAX;
+            tool_note(text);
+        }
         g_usleep(20000);
+        now_us = g_get_monotonic_time();
     }
     return fd;
+}
+
+/* @path cannot be connected to. */
+static const char *why_not(const char *path, int error)
+{
+    struct stat st;
+
+    if (error == ECONNREFUSED && stat(path, &st) == 0) {
+        return S_ISSOCK(st.st_mode) ? "the program that made this socket has ended, or does "
+            "not listen any more" : "this is not a socket: give that of its QMP (-qmp "
+            "unix:PATH,server=on,wait=off)";
+    }
+    return error == EBUSY ? "other programs use its socket, or wait for it" :
+        g_strerror(error);
 }
 
 /* Whoever waits is told so. */
@@ -272,14 +309,12 @@ static void note_silence(int fd, const char *path)
 
 ToolQmp *tool_qmp_open(const char *path)
 {
-    int64_t now_us = g_get_monotonic_time();
-    int fd = connect_in_turn(path, now_us + TURN_SECONDS * G_USEC_PER_SEC);
+    int fd = connect_in_turn(path, g_get_monotonic_time());
     g_autofree char *why = NULL;
     ToolQmp *q;
 
     if (fd < 0) {
-        tool_complain("cannot connect to the VM at %s: %s", path, errno == EBUSY ?
-                      "other programs use its socket, or wait for it" : g_strerror(errno));
+        tool_complain("cannot connect to the VM at %s: %s", path, why_not(path, errno));
         return NULL;
     }
     note_silence(fd, path);

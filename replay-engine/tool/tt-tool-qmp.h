@@ -27,6 +27,11 @@ bool tool_qmp_greet(ToolQmp *q, unsigned seconds, char **why);
  * it may be NULL. False: *@why, g_free: QEMU's own words, or what became of it. */
 bool tool_qmp_do(ToolQmp *q, const char *command, const char *arguments,
                  unsigned seconds, char **answer, char **why);
+/* The same without waiting for the answer, which comes as a line. False: it has closed the
+ * connection. */
+bool tool_qmp_send(ToolQmp *q, const char *command, const char *arguments);
+/* The first string in @line with this name, g_free; NULL: there is none. */
+char *tool_qmp_words(const char *line, const char *key);
 int tool_qmp_fd(const ToolQmp *q);
 /* Without waiting: the next line that has come, g_free. NULL: none has, or (*@is_over) the
  * connection is closed. */

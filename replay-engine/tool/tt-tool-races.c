@@ -234,7 +234,8 @@ void tool_races_put(const ToolPlugin *p, const ToolRaces *all, FILE *to)
     }
     if (all->resets) {
         fprintf(to, "# not all can be found, and some may be none: all was forgotten %" PRIu64
-                " time%s, after too many synchronisations or locks\n", all->resets, all->resets == 1 ? "" : "s");
+                " time%s, after too many synchronisations or locks\n", all->resets,
+                all->resets == 1 ? "" : "s");
     }
 }
 

@@ -4,7 +4,8 @@
  *
  * With --scrub only its shape is kept: which event, where, at which address, how
  * large. Values and data are zeros. Such a run cannot be replayed and says so.
- * Without, what the log only names, since a disk or another run has it, is put in (tt-tool-fill.c).
+ * Without, what the log only names, since a disk or another run has it, is put in
+ * (tt-tool-fill.c).
  */
 #include "tt-tool.h"
 

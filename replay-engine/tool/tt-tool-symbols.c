@@ -100,7 +100,8 @@ static int take_elf(ToolSymbols *s, const char *path)
     }
     if (tt_elfsyms_machine((const uint8_t *)g_mapped_file_get_contents(s->file),
                            g_mapped_file_get_length(s->file)) != TT_ELFSYMS_X86_64) {
-        tool_complain("'%s' is for another architecture than the guest, which is x86-64", path);
+        tool_complain("'%s' is for another architecture than the guest, which is x86-64",
+                      path);
         return -1;
     }
     return tt_elfsyms_count(s->elf) > 0;

@@ -62,7 +62,7 @@ static int add_recording(const ToolArgs *a, GPtrArray *args)
     if (given) {
         return TOOL_FINE;
     }
-    if (to && !(dir = tool_option_value(to))) {
+    if (to && (!tool_can_record_into(to) || !(dir = tool_option_value(to)))) {
         return TOOL_PROBLEM;
     }
     g_ptr_array_add(args, g_strdup("-tt"));

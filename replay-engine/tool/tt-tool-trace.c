@@ -48,9 +48,6 @@ int tool_trace(const ToolArgs *a)
         return result;
     }
     qemu = tool_find_qemu(a);
-    if (qemu && !g_file_test(qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is not an executable program", qemu);
-    }
     file = qemu ? tool_whole_path(a->operand[1]) : NULL;
     return file && tool_is_fit(file) ?
         make_trace(a->operand[0], qemu, file, from, to) : TOOL_PROBLEM;

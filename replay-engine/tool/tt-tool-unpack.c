@@ -162,6 +162,9 @@ static TtStatus unpack(TtPackReader *r, const char *dir, TtDiag *diag)
     if (lstat(dir, &there) == 0) {
         return tt_fail(diag, TT_ERR_IO, "'%s' already exists", dir);
     }
+    if (errno != ENOENT) {              /* as the rename would find at the very end */
+        return tt_fail(diag, TT_ERR_IO, "%s: cannot create '%s'", g_strerror(errno), dir);
+    }
     if (g_mkdir(half, 0700)) {
         return tt_fail(diag, TT_ERR_IO, "cannot create '%s': %s%s", half,
                        g_strerror(errno), errno != EEXIST ? "" : "; another tt "

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -50,9 +51,22 @@ static void say(const char *fmt, ...)
 static const char *subject;
 static GString *complaints;             /* all of them; NULL: none yet */
 
+bool tool_is_ignored(int number)
+{
+    struct sigaction now;
+
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 void tool_set_subject(const char *text)
 {
     subject = text;
+}
+
+void tool_remember(const char *text)
+{
+    complaints = complaints ? g_string_append(complaints, "; ") : g_string_new(NULL);
+    g_string_append_printf(complaints, "%s%s%s", subject ?: "", subject ? ": " : "", text);
 }
 
 int tool_complain(const char *fmt, ...)
@@ -63,8 +77,7 @@ int tool_complain(const char *fmt, ...)
     va_start(ap, fmt);
     text = g_strdup_vprintf(fmt, ap);
     va_end(ap);
-    complaints = complaints ? g_string_append(complaints, "; ") : g_string_new(NULL);
-    g_string_append_printf(complaints, "%s%s%s", subject ?: "", subject ? ": " : "", text);
+    tool_remember(text);
     say("%s%s%s", subject ?: "", subject ? ": " : "", text);
     return TOOL_PROBLEM;
 }
@@ -151,6 +164,12 @@ bool tool_parse_number(const char *text, uint64_t *n)
     }
     *n = value;
     return true;
+}
+
+int tool_width(const char *name, int columns)
+{
+    return g_utf8_validate(name, -1, NULL) ?
+        columns + (int)(strlen(name) - g_utf8_strlen(name, -1)) : columns;
 }
 
 const char *tool_json_bool(bool value)

@@ -347,10 +347,6 @@ static int prepare(Verify *v, const ToolArgs *a)
     if (!v->replays.qemu) {
         return TOOL_PROBLEM;
     }
-    if (!g_file_test(v->replays.qemu, G_FILE_TEST_IS_EXECUTABLE)) {
-        return tool_complain("'%s' is not an executable program",
-                             v->replays.qemu);
-    }
     return symbols ? tool_symbols_load(symbols, &v->symbols) : TOOL_FINE;
 }
 

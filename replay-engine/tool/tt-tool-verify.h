@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The parts of `tt verify`, `tt find`, `tt trace` and `tt run-plugin`: tt-tool-cut.c cuts
- * the run, tt-tool-part.c has QEMU re-execute pieces of it (tt-tool-place.h: where), tt-tool-finding.c takes
- * apart, or puts into words, what that says. tt-tool-verify.c says what came of all,
- * tt-tool-again.c asks whether a second replay goes wrong in the same way.
+ * the run, tt-tool-part.c has QEMU re-execute pieces of it (tt-tool-place.h: where),
+ * tt-tool-finding.c takes apart, or puts into words, what that says. tt-tool-verify.c says
+ * what came of all, tt-tool-again.c asks whether a second replay goes wrong in the same way.
  */
 #ifndef TT_TOOL_VERIFY_H
 #define TT_TOOL_VERIFY_H
@@ -52,6 +52,7 @@ typedef struct ToolPart {
     bool has_ended;             /* as it said, with the status that it named */
     bool is_whole;              /* nothing of it was left out */
     uint64_t at;                /* a search has come so far; 0: nothing was said yet */
+    uint64_t left_out;          /* positions that it did not execute: nothing changed there */
     bool is_dropped;            /* nobody wants to know more of it */
     int signal;                 /* that ended QEMU; 0: none */
     int status;                 /* it ended with, if no signal did */
@@ -89,6 +90,11 @@ ToolPart *tool_part_new(uint64_t from, uint64_t to);
 void tool_part_free(ToolPart *p);
 /* How QEMU ended, if not as it should; NULL. The caller frees it. */
 char *tool_part_ending(const ToolPart *p);
+/* What else QEMU wrote, a sentence for each line, into @all. @is_told: why the replay cannot
+ * go on was said already. */
+void tool_part_lines(const ToolPart *p, bool is_told, GPtrArray *all);
+/* Why a search ended early: as it says itself, then as above, and how QEMU ended. */
+void tool_part_troubles(const ToolPart *p, GPtrArray *all);
 /* Runs all, some at a time, and calls @done for each when it has ended. False: an
  * error, and it was said. */
 bool tool_parts_run(ToolReplays *r, void (*done)(void *opaque, ToolPart *p),

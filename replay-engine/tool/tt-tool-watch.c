@@ -160,8 +160,9 @@ static int report(Watch *w)
                              w->qmp_path, why);
     }
     mark = strstr(answer, "\"incident-");
-    printf("%s: mark @%.*s\n", words, mark ? (int)strcspn(mark + 1, "\"") : 0,
-           mark ? mark + 1 : "");
+    printf("%s: mark @%.*s%s\n", words, mark ? (int)strcspn(mark + 1, "\"") : 0,
+           mark ? mark + 1 : "", strstr(answer, "\"window\": false") ?
+           ", and no window, since one was saved a moment ago, or ten in all" : "");
     fflush(stdout);
     return TOOL_FINE;
 }

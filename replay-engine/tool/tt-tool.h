@@ -83,6 +83,8 @@ int tool_position(const ToolArgs *a, const char *what, const char *text, uint64_
 /* --from and --to, which may be marks, too; of a part, there is something between. */
 int tool_take_bounds(const ToolArgs *a, uint64_t *from, uint64_t *to);
 int tool_take_part(const ToolArgs *a, uint64_t *from, uint64_t *to);
+/* A note, if there is nothing from @from on. */
+void tool_note_beyond(const TtLogReader *r, uint64_t from);
 /* Says what is wrong with the command line. Returns TOOL_USAGE. */
 int tool_usage(const ToolCommand *c, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
@@ -94,7 +96,11 @@ void tool_say(const char *fmt, va_list ap) G_GNUC_PRINTF(1, 0);
 int tool_problem(const TtDiag *diag);
 int tool_complain(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 void tool_note(const char *text);
+/* Said elsewhere already: a complaint that only tool_json_error is to know. */
+void tool_remember(const char *text);
 /* From here on sentences begin with this, of the caller's. NULL: no more. */
+/* As nohup has it for SIGHUP: then it is not to be caught either. */
+bool tool_is_ignored(int number);
 void tool_set_subject(const char *text);
 /* "1,234,567"; the caller frees. */
 char *tool_number(uint64_t n);
@@ -102,6 +108,8 @@ char *tool_number(uint64_t n);
 char *tool_count(uint64_t n, const char *what);
 /* "1.2 MB"; the caller frees. */
 char *tool_bytes(uint64_t n);
+/* For printf's %-*s, which counts bytes: @columns for @name. */
+int tool_width(const char *name, int columns);
 /* Digits, or 0x and hex digits. */
 bool tool_parse_number(const char *text, uint64_t *n);
 /* What a command answers with --json begins with tool_json_begin: "{". When it had no
@@ -140,6 +148,10 @@ TtLogReader *tool_open_run_for_check(const char *run, TtManifest *m);
 /* May @path be made, or is it inside of a run, which then would not be its recorder's
  * any more? False: said so. */
 bool tool_is_fit(const char *path);
+/* Can a recording be made in @to, as QEMU asks? And has the run @m in @run the full
+ * checkpoint @at, a number or @NAME? False: said why not. */
+bool tool_can_record_into(const char *to);
+bool tool_has_full(const char *run, const TtManifest *m, const char *at);
 /* Can a replay begin with this checkpoint: is its place in what there is of the
  * log? */
 bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
@@ -175,7 +187,7 @@ int tool_fit_part(const ToolTotals *t, uint64_t from, uint64_t *to);
 void tool_print_command(char **args);
 /* The next four: g_free. NULL: said why. */
 char *tool_whole_path(const char *path);        /* tt_io_posix_absolute */
-/* What --qemu names, or the qemu-system-x86_64 beside this program. */
+/* What --qemu names, or the qemu-system-x86_64 beside this program: it can be executed. */
 char *tool_find_qemu(const ToolArgs *a);
 /* Another of QEMU's programs, beside @program, which is this one. */
 char *tool_find_beside(const char *program, const char *name);
@@ -212,7 +224,8 @@ char *tool_symbols_add(const ToolSymbols *s, const char *text);
 typedef struct ToolFill ToolFill;
 ToolFill *tool_fill_new(const ToolArgs *args, const char *run, const TtManifest *m);
 void tool_fill_free(ToolFill *f);               /* NULL is fine */
-/* @ev, which names bytes (tt_event_is_named), becomes one that has its bytes, valid until the next call. */
+/* @ev, which names bytes (tt_event_is_named), becomes one that has its bytes, valid until the
+ * next call. */
 TtStatus tool_fill_event(ToolFill *f, TtEvent *ev, TtDiag *diag);
 /*
  * The log of @r with what it names (@fill), or with zeros for all values and data

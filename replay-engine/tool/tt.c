@@ -334,13 +334,13 @@ const ToolCommand tool_commands[] = {
         "whether they\nfit together; checkpoints lists those of the whole group, "
         "incidents what went wrong\nin a member and where all of them stood then; cut "
         "gives, for a PLACE in\none run, the latest positions of the others that are "
-        "consistent with it; order tells\nwhich of two places came first. checkpoint makes one "
-        "of the whole group; it takes a\nmember's QMP socket in place of DIR. A PLACE is "
+        "consistent with it; order tells\nwhich of two places came first. checkpoint makes "
+        "one of the whole group; it takes a\nmember's QMP socket in place of DIR. A PLACE is "
         "MEMBER:POSITION, where POSITION may also\nbe start, end or @MARK. live lets the "
         "whole group go on from one of its checkpoints,\neach member as a branch; options "
-        "after -- are for each of them, with its name in\nplace of {member}. compare tells how "
-        "what the members of a SECOND group sent differs\nfrom what they had sent: of those "
-        "that went on, or of a recording of its own.",
+        "after -- are for each of them, with its name in\nplace of {member}. compare tells "
+        "how what the members of a SECOND group sent differs\nfrom what they had sent: of "
+        "those that went on, or of a recording of its own.",
         {
             { "--at-most", "PLACE", true, "cut: the latest cut that is not after this "
                                           "place, nor after PLACE" },

@@ -15,6 +15,7 @@
 #include "pages/tt-pagestore.h"
 #include "replay/tt-replay-log.h"
 #include "replay/tt-stop.h"
+#include "run/tt-cpstate.h"
 #include "timeline/tt-timeline.h"
 #include "tt-cpadopt-int.h"
 #include "tt-cprestore-int.h"
@@ -191,4 +192,31 @@ uint64_t tt_checkpoints_unwritten_since(uint64_t ram_addr, uint64_t pos)
 
     return page == UINT64_MAX ? pos :
         tt_pagestore_unwritten_since(tt_cptable.pages, page, pos);
+}
+
+static const TtRestorable *stored_after(uint64_t pos)
+{
+    const TtRestorable *c, *found = NULL;
+    GHashTableIter it;
+
+    g_hash_table_iter_init(&it, tt_cptable.checkpoints);
+    while (g_hash_table_iter_next(&it, NULL, (void **)&c)) {
+        if (c->stored && c->pos > pos && (!found || c->pos < found->pos)) {
+            found = c;
+        }
+    }
+    return found;
+}
+
+TtPagings *tt_checkpoints_paging_after(uint64_t pos, uint64_t *at)
+{
+    const TtRestorable *c = stored_after(pos);
+    g_autofree void *blob = NULL;
+    TtCpState s;
+    size_t len;
+
+    *at = c ? c->pos : pos;
+    return c && tt_pagestore_blob(tt_cptable.pages, c->id, &blob, &len, NULL) == TT_OK &&
+        tt_cpstate_decode((TtBytes) { blob, len }, &s, NULL) == TT_OK ?
+        tt_pagings_decode(s.paging.data, s.paging.len) : NULL;
 }

@@ -8,6 +8,7 @@
 #ifndef TT_CHECKPOINTS_H
 #define TT_CHECKPOINTS_H
 
+#include "debug/tt-paging.h"
 #include "pages/tt-page.h"
 #include "timeline/tt-timeline.h"
 
@@ -31,6 +32,10 @@ TtCheckpointId tt_checkpoints_sync_point(CPUState *cpu, bool wanted, bool pinned
 /* A position from which on, up to @pos, nothing was written to a page of RAM (a
  * ram_addr_t), by the lists of what checkpoints stored; @pos itself if nothing says so. */
 uint64_t tt_checkpoints_unwritten_since(uint64_t ram_addr, uint64_t pos);
+/* The first of the recorder's after @pos: it stands at *@at. NULL: it does not say which
+ * page tables were in use before it; or there is none, then *@at is @pos. The caller frees
+ * it. Reads the run's files. */
+TtPagings *tt_checkpoints_paging_after(uint64_t pos, uint64_t *at);
 /* The time until the next one counts from the next sync point on. */
 void tt_checkpoints_rest(void);
 

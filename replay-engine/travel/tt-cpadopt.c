@@ -84,6 +84,12 @@ static void forsake_store(void)
     tt_cptable.pages = NULL;
 }
 
+static void warn_own(const TtDiag *why)
+{
+    warn_report("tt: the replay makes its own checkpoints, so the way to a position is long "
+                "until it has been near: %s", why->text);
+}
+
 /* Takes the recorder's checkpoints over; one at the start is the state we are in. */
 bool tt_cpadopt_stored(CPUState *cpu)
 {
@@ -96,8 +102,7 @@ bool tt_cpadopt_stored(CPUState *cpu)
 
     if (s != TT_OK) {
         if (s != TT_END) {
-            warn_report("tt: the replay makes its own checkpoints: %s",
-                        diag.text);
+            warn_own(&diag);
         }
         return false;
     }
@@ -115,7 +120,7 @@ bool tt_cpadopt_stored(CPUState *cpu)
     }
     if (!infos[0].pos && !tt_checkpoints_start_is_verified &&
         !is_start_whole(infos[0].id, &diag)) {
-        warn_report("tt: the replay makes its own checkpoints: %s", diag.text);
+        warn_own(&diag);
         forsake_store();
         return false;
     }

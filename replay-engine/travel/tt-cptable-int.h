@@ -60,6 +60,9 @@ void tt_cptable_note_state(CPUState *cpu, TtRestorable *c);
 TtRestorable *tt_cptable_take(CPUState *cpu, bool pinned);
 /* After that: gives others up if all need too much memory, maybe the new one, too. */
 void tt_cptable_make_room(void);
+/* RAM goes back to @pos by other means: says that it comes from a checkpoint at or before
+ * it, unless memory is short. */
+void tt_cptable_base_before(uint64_t pos);
 /* Gives it up; false: memory is short, and it stays. Not the start. */
 bool tt_cptable_drop(TtCheckpointId id);
 /* Gives up the checkpoint that is missed least, but not @keep; false: none. */

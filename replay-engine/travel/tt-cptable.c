@@ -71,6 +71,14 @@ static bool rebase(TtRestorable *c)
     return true;
 }
 
+void tt_cptable_base_before(uint64_t pos)
+{
+    TtRestorable *c;
+
+    while ((c = tt_cptable_find(tt_cptable.base)) && c->pos > pos && rebase(c)) {
+    }
+}
+
 bool tt_cptable_drop(TtCheckpointId id)
 {
     TtRestorable *c = tt_cptable_find(id);

@@ -41,6 +41,7 @@ typedef struct TtTravel {
     uint64_t stop_at;
     uint64_t heads_for;             /* blindly; a near checkpoint may come first */
     uint64_t near_at;               /* there; 0: none */
+    bool fills;                     /* the undo log, by one position at a time */
     uint64_t run_from;              /* where the present run began */
     uint64_t run_to;                /* and a straight one ends */
     uint64_t hit_pos;               /* of the stop that is stepped over */

@@ -15,6 +15,7 @@
 #include "travel/tt-cpnear.h"
 #include "travel/tt-cprestore.h"
 #include "travel/tt-search.h"
+#include "travel/tt-travel-ring.h"
 #include "travel/tt-travel.h"
 #include "tt-travel-int.h"
 #include "tt/hooks.h"
@@ -191,9 +192,27 @@ static void end_probe(void)
     tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_travel.home);
 }
 
+/* Does the undo log lead there? */
+static bool undo_steps(void)
+{
+    uint64_t target;
+
+    if (!tt_timeline_goes_back_to(tt_travel.timeline, &target) ||
+        !tt_travel_ring_back(target)) {
+        return false;
+    }
+    tt_travel.turn_began = tt_now.pos;
+    tt_timeline_is_there(tt_travel.timeline);
+    return true;
+}
+
 static void restore(CPUState *cpu, TtCheckpointId id)
 {
     tt_search_leave();
+    if (undo_steps()) {
+        return;
+    }
+    tt_travel_ring_stop();
     switch (tt_checkpoints_restore(cpu, id)) {
     case TT_RESTORED:
         tt_travel.turn_began = tt_now.pos;
@@ -216,21 +235,26 @@ static void restore(CPUState *cpu, TtCheckpointId id)
     }
 }
 
-/* A run to @target: stop on the way for near checkpoints. */
+/* A run to @target: stop on the way for near checkpoints, and to fill the undo log. */
 static void plan_run(CPUState *cpu, uint64_t target)
 {
+    uint64_t fills_from = tt_travel_ring_fills_from(target);
+
     if (tt_travel.near_at && tt_now.pos >= tt_travel.near_at) {
         tt_checkpoints_near(cpu);
     }
     tt_travel.heads_for = target;
     tt_travel.near_at = tt_omit & TT_OMIT_NEAR ? 0 : tt_near_next(tt_now.pos, target);
-    tt_travel.stop_at = tt_travel.near_at ?: target;
+    tt_travel.fills = tt_now.pos >= fills_from;
+    tt_travel.stop_at = tt_travel.fills ? tt_now.pos + 1 :
+        MIN(tt_travel.near_at ?: target, fills_from);
 }
 
 static bool take_step(CPUState *cpu, const TtStep *step)
 {
     if (step->kind != TT_STEP_RUN || tt_now.pos >= step->pos) {
         tt_travel.heads_for = tt_travel.near_at = 0;
+        tt_travel.fills = false;
     }
     switch (step->kind) {
     case TT_STEP_RESTORE:
@@ -247,7 +271,7 @@ static bool take_step(CPUState *cpu, const TtStep *step)
         }
         tt_travel.blind = step->kind == TT_STEP_RUN;
         tt_travel.stop_at = step->pos;
-        tt_travel.run_from = tt_travel.near_at ? tt_travel.run_from : tt_now.pos;
+        tt_travel.run_from = tt_travel.heads_for ? tt_travel.run_from : tt_now.pos;
         if (tt_travel.blind) {
             plan_run(cpu, step->pos);
         }

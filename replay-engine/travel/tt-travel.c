@@ -20,6 +20,7 @@
 #include "travel/tt-cprestore.h"
 #include "travel/tt-cptable.h"
 #include "travel/tt-search.h"
+#include "travel/tt-travel-ring.h"
 #include "travel/tt-travel-step.h"
 #include "tt-travel-int.h"
 #include "tt/hooks.h"
@@ -31,8 +32,7 @@
 #include "system/runstate.h"
 #include "system/system.h"
 
-/* A movement that lasts longer says how far it is, so often. */
-#define TT_PROGRESS_AFTER_MS 1000
+#define TT_PROGRESS_AFTER_MS 1000   /* one that lasts longer says how far it is, so often */
 #define TT_PROGRESS_EVERY_MS 250
 
 static bool is_over;                /* QEMU ends: no vCPU runs any more */
@@ -96,6 +96,7 @@ static void start(CPUState *cpu)
 void tt_travel_close(void)
 {
     assert(!tt_travel.active);
+    tt_travel_ring_close();
     tt_checkpoints_close();
     tt_search_close();
     tt_travel = (TtTravel) NO_TRAVEL;
@@ -146,10 +147,12 @@ static void sync_point(CPUState *cpu)
 
 static void begin(TtTravelDone *done, void *opaque)
 {
+    uint64_t target;
+
     tt_travel.active = true;
     tt_travel.straight = false;
     tt_travel.blind = true;
-    tt_travel.interrupted = false;
+    tt_travel.interrupted = tt_travel.fills = false;
     tt_travel.survey = NULL;
     tt_travel.visit = NULL;
     tt_travel.stop_at = tt_travel.heads_for = tt_travel.near_at = 0;
@@ -159,6 +162,8 @@ static void begin(TtTravelDone *done, void *opaque)
     tt_travel.stepping_over = false;
     tt_travel.done = done;
     tt_travel.opaque = opaque;
+    tt_travel_ring_moves(tt_timeline_goes_back_to(tt_travel.timeline, &target) ?
+                         tt_now.pos - target : 0);
     tt_checkpoints_rest();
     tt_travel.began_ms = tt_travel.told_ms = now_ms();
     tt_vcpu_wake();
@@ -308,18 +313,18 @@ bool tt_travel_scan(uint64_t target, bool each, TtTravelVisit *visit,
     return true;
 }
 
-bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
-                       Error **errp)
+bool tt_travel_reverse(CPUState *stepper, TtTravelDone *done, void *opaque, Error **errp)
 {
     if (!may_begin(errp)) {
         return false;
     }
-    tt_travel.reverse_step = tt_travel.leaves = step;
+    tt_travel.reverse_step = tt_travel.leaves = stepper != NULL;
     tt_travel.origin = tt_now.pos;
     tt_travel.found = (TtFound) { .pos = UINT64_MAX };
     tt_travel.back = 1;
-    tt_travel.stepper = tt_vcpu();
-    if (!step) {
+    tt_travel.stepper = stepper;
+    tt_travel.by_turn = stepper && stepper != tt_vcpu();    /* another one's turn */
+    if (!stepper || tt_travel.by_turn) {
         tt_timeline_reverse_continue(tt_travel.timeline, tt_now.pos, tt_replay_first());
     } else {
         tt_timeline_goto(tt_travel.timeline, tt_now.pos, tt_now.pos ? tt_now.pos - 1 : 0);
@@ -473,14 +478,12 @@ static const TtReplayDriver driver = {
     .stop_at = tt_travel_stop_at,
     .came_from = tt_checkpoints_restored_at,
     .next_checkpoint = tt_travel_next_checkpoint,
-    .is_pending = tt_travel_is_pending,
-    .passes = tt_travel_passes,
+    .is_pending = tt_travel_is_pending, .passes = tt_travel_passes,
     .changes_inside = tt_travel_changes_inside,
-    .advance = tt_travel_advance,
+    .advance = tt_travel_advance, .runs = tt_travel_ring_runs,
     .abort = tt_travel_abort,
     .sync_point = sync_point,
-    .switches = tt_travel_switches,
-    .hit = tt_travel_hit,
+    .switches = tt_travel_switches, .hit = tt_travel_hit,
     .ended = tt_travel_ended,
     .goes_on = goes_on,
     .is_restoring = is_restoring,

@@ -31,8 +31,9 @@ bool tt_travel_run(uint64_t target, TtTravelDone *done, void *opaque,
                    Error **errp);
 /* The first checkpoint after this position, if there is one. */
 bool tt_travel_next_point(uint64_t *at);
-bool tt_travel_reverse(bool step, TtTravelDone *done, void *opaque,
-                       Error **errp);
+/* Back to the last stop, or, with @stepper, by a step: to before the last position of that
+ * vCPU, unless another one met a stop since. */
+bool tt_travel_reverse(CPUState *stepper, TtTravelDone *done, void *opaque, Error **errp);
 /*
  * Scan @from..@to for stops, oldest first, and come back. @hit is called for each
  * of gdb's breakpoints met there, in the vCPU thread; it says false when it has

@@ -9,8 +9,8 @@ binaries run under valgrind (cachegrind). A run is recorded by the other one, wi
 valgrind, and both replay it to its end: the guest executes the same in both. A work
 whose guest has no timer is recorded under valgrind as well; with a timer, how often it
 fires would depend on the time that passes. Where the two recordings differ by over 2 % in
-length (a guest that finds a fault in one of them ends there), they are not compared. Minutes, also on a busy machine; `boot`
-takes some twenty.
+length (a guest that finds a fault in one of them ends there), they are not compared.
+Minutes, also on a busy machine; `boot` takes some twenty.
 """
 import argparse
 import os

@@ -26,8 +26,8 @@ with a limit of time, since they may hang. --log prints what one recording of ea
 work logged, by kind. --smp gives the guest N vCPUs, which take turns in one
 thread in all of them; QEMU's default beside it, a thread for each, is `multi`, and
 what is compared with that is the time that passes. The work `make` (make -j4 of a C
-program) needs scripts/guest --devices. --plain compares `off` with an unpatched build of the same
-source as well.
+program) needs scripts/guest --devices. --plain compares `off` with an unpatched build of
+the same source as well.
 """
 import argparse
 import functools

@@ -6,8 +6,8 @@
 
 Passes once through the run, then goes to COUNT random positions; then from each
 checkpoint to its neighbour, and to others further away. --cold: without the pass,
-with what the recorder stored. Prints median, the slowest of ten, and worst, in milliseconds: by the
-clock, and of CPU time, which other work on the machine lengthens less.
+with what the recorder stored. Prints median, the slowest of ten, and worst, in
+milliseconds: by the clock, and of CPU time, which other work on the machine lengthens less.
 """
 import argparse
 import glob

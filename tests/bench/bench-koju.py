@@ -11,9 +11,9 @@ to it in the same round, with the least and the most. A boot is part of every ru
 dilutes the ratios alike.
 
 Then the last recording of each kind is stepped in, at one random position: means of N
-steps forward (s) and backward (bs) with near checkpoints, and of backward ones without
-them (x-omit=near); the first step backward is not counted. Those are QEMU's times, by
-the clock (see bench-ring.py).
+steps forward (s) and backward (bs), with the undo log of single steps, with near
+checkpoints only (step-memory=0), and backward without either (x-omit=near); the first
+step backward is not counted. Those are QEMU's times, by the clock (see bench-ring.py).
 """
 import argparse
 import importlib.util
@@ -29,7 +29,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, 'tests', 'functional'))
 sys.dont_write_bytecode = True
 from guests import linux_args, linux_disk, linux_net, own_args  # noqa: E402
-from ttlib import Gdb, end_of, stopped_replay, wait_until  # noqa: E402
+from ttlib import Gdb, end_of, stopped_replay  # noqa: E402
 
 MODES = ('ready', 'record', 'replay')
 KINDS = {'compute': 'sha', 'memory': 'own', 'processes': 'procs', 'disk': 'vda',
@@ -89,9 +89,7 @@ def stepping(run, options, n, part, packets):
     with tempfile.TemporaryDirectory(prefix='tt-koju-') as work:
         with stopped_replay(work, run, timeout=RING.LIMIT, options=options,
                             args=Gdb.args(work, 'rep')) as vm:
-            path = vm.socket_path('gdb')
-            wait_until(lambda: os.path.exists(path), 'the gdb socket')
-            remote = RING.Remote(path)
+            remote = RING.Remote(vm, RING.LIMIT)
             remote.goto(int(part * end_of(vm)))
             remote.timed('bs', b'T')
             found = {}
@@ -115,9 +113,11 @@ def measure(kind, args, rng):
             each = sorted(r[mode] / r['off'] for r in rounds)
             line += f' {statistics.median(each):5.2f} ({each[0]:.2f}-{each[-1]:.2f})'
         run, part = os.path.join(tmp, 'run'), rng.uniform(0.1, 0.9)
-        near = stepping(run, '', args.steps, part, ('bs', 's'))
-        none = stepping(run, ',x-omit=near', args.steps, part, ('bs',))
-        print(f"{line}  {near['s']:8.3f} {near['bs']:8.3f} {none['bs']:8.3f}", flush=True)
+        log = stepping(run, '', args.steps, part, ('bs', 's'))
+        near = stepping(run, RING.OFF, args.steps, part, ('bs', 's'))
+        none = stepping(run, RING.OFF + ',x-omit=near', args.steps, part, ('bs',))
+        print(f"{line}  {log['s']:8.3f} {near['s']:8.3f} {log['bs']:8.3f} "
+              f"{near['bs']:8.3f} {none['bs']:8.3f}", flush=True)
 
 
 def main():
@@ -135,7 +135,7 @@ def main():
     print(f'{args.rounds} rounds, seed {args.seed}, load {os.getloadavg()[0]:.1f} at '
           'the start; off in CPU seconds, ratios to it: median (least-most); steps in ms')
     print('kind           off  ready             record            replay            '
-          '    s       bs   without near')
+          '  s: log     near  bs: log     near  without')
     for kind in args.kinds or KINDS:
         measure(kind, args, rng)
 

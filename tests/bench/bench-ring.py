@@ -1,93 +1,46 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a ring of undo entries could save of a step backwards, at most.
+"""Steps back by the undo log of single steps against near checkpoints.
 
-  tests/bench/bench-ring.py [-n PLACES] [--steps N] [--seed N] [--span N] RUN
+  tests/bench/bench-ring.py [-n PLACES] [--steps N] [--seed N] RUN
 
-Talks the remote protocol itself, so the times are QEMU's and not gdb's. Goes to PLACES
-random positions; at each, after a first step that is not counted, times:
+Talks the remote protocol itself, so the times are QEMU's and not gdb's. Two processes of
+one binary replay the same run: one with the log (step-memory=), one without. Both go to
+PLACES random positions, the same ones; at each, by turns in stretches of 50:
 
-  bs   a step back by near checkpoints, as it is
-  s    a step forward: the vCPU executes one instruction and stops
-  g    the registers are read: nothing runs
+  bs   a step back
+  s    as many steps forward
+  g    the registers are read: nothing runs, so no step can take less
 
-A ring restores registers and some bytes instead of bs, and answers: that cannot be
-faster than g. In turn it has to be filled by executing each instruction on its own. What
-that costs is taken from a scan that visits every position of a span (a tt find with a
-register): it evaluates a condition where a ring would log, so it stands for the fill,
-and is not one. Printed: bs - g, the most that a step saves, and how many steps of a
-filled ring pay for its fill, at sizes of one interval between near checkpoints and more.
+Printed: for each process its times, with all that fills the log in them; the steps that
+the log led to, and those that filled it, apart; what it costs to fill the log by a
+position, of the latter; how many bytes a position takes, of the steps that a small log
+holds; and after how many steps back a log of some sizes has paid for its filling.
 """
 import argparse
+import contextlib
 import os
 import random
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, 'tests', 'functional'))
 sys.dont_write_bytecode = True
-from ttlib import Gdb, end_of, stopped_replay, tool, wait_until  # noqa: E402
+from remote import Remote  # noqa: E402
+from ttlib import Gdb, end_of, stopped_replay  # noqa: E402
 
 LIMIT = 600
+TURN = 50
 SIZES = (1 << 11, 1 << 14, 1 << 17)
-
-
-class Remote:
-    """The remote protocol, as much of it as is needed."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(LIMIT)
-        self.socket.connect(path)
-        self.data = b''
-        self('qSupported:swbreak+;hwbreak+')
-        self('?')
-
-    def read(self):
-        while True:
-            self.data = self.data.lstrip(b'+')
-            at = self.data.find(b'#')
-            if at >= 0 and len(self.data) >= at + 3:
-                packet, self.data = self.data[1:at], self.data[at + 3:]
-                self.socket.sendall(b'+')
-                return packet
-            more = self.socket.recv(1 << 16)
-            if not more:
-                sys.exit('QEMU closed the connection of gdb')
-            self.data += more
-
-    def __call__(self, command):
-        text = command.encode()
-        self.socket.sendall(b'$%s#%02x' % (text, sum(text) & 255))
-        while (answer := self.read())[:1] == b'O' and answer != b'OK':
-            pass
-        return answer
-
-    def timed(self, command, begins):
-        began = time.monotonic()
-        answer = self(command)
-        ms = 1000 * (time.monotonic() - began)
-        if not answer.startswith(begins):
-            sys.exit(f'{command} is answered by {answer[:60]!r}')
-        return ms
-
-    def goto(self, position):
-        self('qRcmd,' + f'tt goto {position}'.encode().hex())
-        while True:                             # a stop may be told, too
-            self.socket.settimeout(0.1)
-            try:
-                self.read()
-            except TimeoutError:
-                break
-        self.socket.settimeout(LIMIT)
+SMALL = 64 << 10
+OFF = ',step-memory=0'
 
 
 def show(what, times):
+    if not times:
+        return
     times = sorted(times)
     print(f'{what:34} median {statistics.median(times):8.3f}  mean '
           f'{statistics.mean(times):8.3f}  nine of ten '
@@ -107,72 +60,106 @@ def check_moved(what, begin, end, n):
     return end
 
 
+class Process:
+    def __init__(self, stack, run, name, options):
+        work = stack.enter_context(tempfile.TemporaryDirectory(prefix='tt-ring-'))
+        self.vm = stack.enter_context(stopped_replay(
+            work, run, name, timeout=LIMIT, options=options, args=Gdb.args(work, name)))
+        self.remote = Remote(self.vm, LIMIT)
+        self.times = {'bs': [], 's': [], 'g': []}
+        self.by_log, self.fills = [], []
+
+    def logged(self):
+        return self.vm.qmp.cmd('query-tt')['logged-steps']
+
+    def back(self, n):
+        """@n steps; which of them were by the log is asked between them."""
+        top, was = position(self.vm), self.logged()
+        for _ in range(n):
+            ms = self.remote.timed('bs', b'T')
+            now = self.logged()
+            self.times['bs'].append(ms)
+            if 0 < was and now < was:
+                self.by_log.append(ms)
+            elif now > 16:
+                self.fills.append((ms, now))
+            was = now
+        return check_moved('bs', top, position(self.vm), -n)
+
+    def rest(self, n):
+        low = position(self.vm)
+        self.times['g'] += [self.remote.timed('g', b'') for _ in range(n)]
+        check_moved('g', low, position(self.vm), 0)
+        self.times['s'] += [self.remote.timed('s', b'T') for _ in range(n)]
+        check_moved('s', low, position(self.vm), n)
+
+
 def steps(run, places, n, rng):
-    times = {'bs': [], 's': [], 'g': []}
-    with tempfile.TemporaryDirectory(prefix='tt-ring-') as work:
-        with stopped_replay(work, run, timeout=LIMIT, args=Gdb.args(work, 'rep')) as vm:
-            end = end_of(vm)
-            path = vm.socket_path('gdb')
-            wait_until(lambda: os.path.exists(path), 'the gdb socket')
-            remote = Remote(path)
-            for _ in range(places):
-                remote.goto(rng.randrange(end // 10, end))
-                remote.timed('bs', b'T')
-                top = position(vm)
-                times['bs'] += [remote.timed('bs', b'T') for _ in range(n)]
-                low = check_moved('bs', top, position(vm), -n)
-                times['g'] += [remote.timed('g', b'') for _ in range(n)]
-                check_moved('g', low, position(vm), 0)
-                times['s'] += [remote.timed('s', b'T') for _ in range(n)]
-                check_moved('s', low, position(vm), n)
-    return times, end
+    with contextlib.ExitStack() as stack:
+        processes = [Process(stack, run, 'near', OFF), Process(stack, run, 'log', '')]
+        end = end_of(processes[0].vm)
+        for _ in range(places):
+            at = rng.randrange(end // 10, end)
+            for p in processes:
+                p.remote.goto(at)
+                p.remote.timed('bs', b'T')
+            for _ in range(0, n, TURN):
+                if len({p.back(TURN) for p in processes}) > 1:
+                    sys.exit('the log leads elsewhere')
+            for p in processes:
+                p.rest(n)
+        return *processes, end
 
 
-def scan(run, start, length):
-    """Seconds of a search that visits each of @length positions and hits none."""
-    began = time.monotonic()
-    done = subprocess.run([tool('tt'), 'find', run, '$rax == 0x5eedfacecafe1234', '-j',
-                           '1', '--from', str(start), '--to', str(start + length)],
-                          timeout=LIMIT, capture_output=True, text=True)
-    if done.returncode not in (0, 1) or 'position' in done.stdout:
-        sys.exit(f'tt find: {done.returncode}: {done.stdout}{done.stderr}')
-    return time.monotonic() - began
-
-
-def fill_ms(run, end, span, rng):
-    """Milliseconds for each position: two lengths, so that the start cancels out."""
-    found = []
-    for _ in range(5):
-        start = rng.randrange(1, end // 10)
-        found.append(1000 * (scan(run, start, 2 * span) - scan(run, start, span)) / span)
-    print('visits: ' + ' '.join(f'{1000 * ms:.3f}' for ms in found) + ' us a position')
-    return statistics.median(found)
+def bytes_each(run, at):
+    """Of a log that is full: it holds fewer steps than were made."""
+    with contextlib.ExitStack() as stack:
+        p = Process(stack, run, 'small', f',step-memory={SMALL}')
+        p.remote.goto(at)
+        most = 0
+        for _ in range(3000):
+            p.remote.timed('s', b'T')
+            now = p.logged()
+            if 0 < most == now:
+                break
+            most = max(most, now)
+        return SMALL / most if most else 0
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('run')
     p.add_argument('-n', '--places', type=int, default=10)
-    p.add_argument('--steps', type=int, default=100)
-    p.add_argument('--span', type=int, default=1000000)
+    p.add_argument('--steps', type=int, default=1000)
     p.add_argument('--seed', type=int, default=random.randrange(1 << 32))
     args = p.parse_args()
     run = os.path.abspath(args.run)
     rng = random.Random(args.seed)
     load = os.getloadavg()[0]
-    times, end = steps(run, args.places, args.steps, rng)
+    near, log, end = steps(run, args.places, args.steps, rng)
     print(f'seed {args.seed}, {end} positions, load {load:.1f} at the start')
-    show('bs: back by near checkpoints', times['bs'])
-    show('s: forward', times['s'])
-    show('g: nothing runs', times['g'])
-    saved = statistics.mean(times['bs']) - statistics.mean(times['g'])
-    print(f'a ring saves at most {saved:.3f} ms a step (of the means)')
-    each = fill_ms(run, end, args.span, rng)
-    print(f'a visit of each position: {1000 * each:.3f} us')
-    if saved > 0 and each > 0:
-        for size in SIZES:
-            print(f'  a ring of {size:6}: filled in {size * each:8.2f} ms, paid for by '
-                  f'{size * each / saved:8.1f} steps')
+    show('bs: without the log', near.times['bs'])
+    show('bs: with it, all', log.times['bs'])
+    show('   led to by it', log.by_log)
+    show('   that filled it', [ms for ms, _ in log.fills])
+    show('s: without', near.times['s'])
+    show('s: with it', log.times['s'])
+    show('g: nothing runs', near.times['g'] + log.times['g'])
+    took = sorted(bytes_each(run, rng.randrange(end // 10, end)) for _ in range(5))
+    print('bytes a position: ' + ' '.join(f'{b:.0f}' for b in took))
+    saved = statistics.mean(near.times['bs']) - statistics.mean(log.by_log or [0])
+    base = statistics.median(near.times['bs'])
+    many = [(ms - base) / n for ms, n in log.fills if n >= 128]
+    if not many:
+        print('the log was never filled by 128 positions or more')
+        return
+    each = statistics.median(many)
+    print(f'filled by {sum(n for _, n in log.fills)} positions in {len(log.fills)} goes; '
+          f'a position costs {1000 * each:.3f} us (median of {len(many)}), a step back by '
+          f'the log saves {saved:.3f} ms (of the means)')
+    for size in SIZES:
+        print(f'  a log of {size:6}: filled in {size * each:8.2f} ms, paid for by '
+              f'{size * each / saved:8.1f} steps')
 
 
 if __name__ == '__main__':

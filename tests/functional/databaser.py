@@ -123,7 +123,8 @@ def go_back_and_live(work, run, args, point, before, replay):
     wanted = digest(replay)
     child, seen = go_live(work, run, args, point['id'], before)
     with stopped_replay(work, child, 'start') as vm:
-        equal(digest_at(vm, 0)[1], wanted[1], f'the vCPU at the start of the branch at {point}')
+        equal(digest_at(vm, 0)[1], wanted[1],
+              f'the vCPU at the start of the branch at {point}')
     equal(digest(replay), wanted, 'the replay afterwards')
     return child, seen
 

@@ -54,9 +54,9 @@ def disk_bytes(run):
 def check_window(work, run, rng, recorded=(), count=8, name='w',
                  is_long=False):
     """The run begins where it says, straight replays are exact in both shapes
-    of blocks (not of what @is_long), intervals verify, and random positions have, in any order, the
-    digests of a straight replay from the start, and those of the recorder.
-    Returns the start."""
+    of blocks (not of what @is_long), intervals verify, and random positions have, in
+    any order, the digests of a straight replay from the start, and those of the
+    recorder. Returns the start."""
     out, _ = run_tool(tool('tt'), 'check', run, timeout=60)
     check('is intact' in out, out)
     replay(work, run, name=f'{name}-straight', timeout=120)

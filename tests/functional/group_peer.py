@@ -2,6 +2,7 @@
 """A peer of a group that may say anything; written from docs/reference/group-format.rst
 alone."""
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -152,3 +153,19 @@ class Peer:
             data = self.take(fields[4])
             if fields[1] == FRAME:
                 return fields[8], data
+
+
+@contextlib.contextmanager
+def no_time(path):
+    """Somebody listens there, and so many wait that no more can."""
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as waiting:
+        listener.bind(path)
+        listener.listen(0)
+        for _ in range(100):
+            one = waiting.enter_context(socket.socket(socket.AF_UNIX))
+            one.setblocking(False)
+            try:
+                one.connect(path)
+            except BlockingIOError:
+                break
+        yield listener

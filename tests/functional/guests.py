@@ -127,6 +127,8 @@ GUESTS = {
     'lines64': guest(),
     'types64': guest(),
     'alias64': guest(),
+    'still64': guest(),
+    'table64': guest(),
     'tpr64': guest(machine=REBOOT),
     'enter64': guest(),
     'inits': guest(machine=REBOOT),

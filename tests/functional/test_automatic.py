@@ -395,7 +395,8 @@ def test_bounded(work):
     check(taken < HEAD + KEPT + 4 * EACH, f'RUN/disks takes {taken}')
     full = {p['id'] for p in points if p['full']}
     plain = [p for p in points[1:] if not p['full']]
-    check({mine, first[0]['id']} <= full and len(full) > 3, f'{mine} and {first[0]}; full ones: {full}')
+    check({mine, first[0]['id']} <= full and len(full) > 3,
+          f'{mine} and {first[0]}; full ones: {full}')
     check(len(plain) > WRITES // 2, f'{len(plain)} are full no more')
     said = refused(work, args, vm.run, plain[0]['id'])
     check('no full checkpoint' in said, said)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -61,6 +62,17 @@ def check_random(work, run, rng, count, name):
                   f'digest at {position} of {name}')
 
 
+def add_full_stopped(vm, name=None):
+    """The guest cannot end meanwhile: on a busy host this takes longer than all its work,
+    if a checkpoint that was due is just being stored. point['done']: works that the
+    console tells of until then, at least the beginning of the line."""
+    vm.qmp.cmd('stop')
+    point = add_full(vm, name)
+    point['done'] = {w.decode() for w in re.findall(rb'TT-DONE (\w+) ', vm.serial)}
+    vm.qmp.cmd('cont')
+    return point
+
+
 def record_with_full(work, args, names=('middle',), text='\n', **kw):
     """A recording that is ended by quit, if the guest has not ended before; returns it
     and its full checkpoints."""
@@ -68,7 +80,7 @@ def record_with_full(work, args, names=('middle',), text='\n', **kw):
         points = []
         for name in names:
             vm.wait_serial(text)
-            points.append(add_full(vm, name))
+            points.append(add_full_stopped(vm, name))
         with contextlib.suppress(BrokenPipeError):
             vm.qmp.send('quit')
         vm.wait(0)
@@ -195,9 +207,9 @@ def test_linux(work):
         with brancher(work, args, parent, early['id'], 'a', qmp=1,
                       timeout=200) as a:
             parent.wait_serial('TT-DONE vda', 60)
-            late = add_full(parent, 'late')
+            late = add_full_stopped(parent, 'late')
             a.wait_serial('TT-DONE vda', 60)
-            inner = add_full(a, 'inner')
+            inner = add_full_stopped(a, 'inner')
             parent.wait(0)
             a.wait(0)
     whole = results(parent.serial)
@@ -214,7 +226,7 @@ def test_linux(work):
     equal([read_bytes(i) for i in images], frozen, 'the images')
     equal(sorted(results(a.serial)), sorted(WORKS.split(',')), 'works of a')
     for vm in (b, c):
-        equal(sorted(results(vm.serial)), sorted(WORKS.split(',')[1:]),
+        equal(set(results(vm.serial)), set(WORKS.split(',')) - late['done'],
               f'works of {vm.name}')
     check('rand' in results(d.serial), 'd did not get to its end')
     for vm in (a, b, c, d):
@@ -371,7 +383,7 @@ def test_tool(work):
     path = os.path.join(work, 'child.run')
     for to in '/dev/full', os.path.join(work, 'x' * 300), work, parent.run:
         said = tt('branch', parent.run, '--at', '@here', '--to', to, rc=1).stderr
-        check('to=' in said and 'dir=' not in said and said.count('\n') == 1, said)
+        check('--to' in said and 'dir=' not in said and said.count('\n') == 1, said)
     before = len(parent.serial)
     run_tool(tool('tt'), 'branch', parent.run, '--at', '@here', '--to', path,
              timeout=80)
@@ -510,7 +522,7 @@ def test_uefi(work):
         '-drive', f'file={images[2]},format=raw,if=ide,index=1,media=cdrom']
     with recorder(work, args, qmp=1, timeout=150) as parent:
         parent.wait_serial('TT-GUEST-READY', 120)
-        point = add_full(parent)
+        point = add_full_stopped(parent)
         parent.wait(0)
     with brancher(work, args, parent, point['id'], timeout=100) as child:
         child.wait(0)

@@ -2,11 +2,12 @@
 """Checkpoints of a replay come and go, and every position stays exact."""
 
 import contextlib
+import os
 import threading
 
 from guests import guest_args, linux_args, linux_disk
 from ttlib import (Vm, check, digest, digest_at, end_of, equal, goto, limit,
-                   record, seed, stopped_replay)
+                   one_sentence, record, seed, stopped_replay)
 
 SYNC = 1 << 23                  # positions between sync points
 
@@ -119,6 +120,12 @@ def test_commands(work):
                 ('tt checkpoint burn', "takes 'add ")):
             text = vm.qmp.hmp(line)
             check(answer in text, f'{line}: {text}')
+        os.mkdir(os.path.join(run.dir, 'marks'))        # where no mark can be added
+        before = listed(vm)
+        text = vm.qmp.hmp('tt checkpoint add here')
+        check('no checkpoint was made, since its name is to be a mark' in
+              one_sentence(text, 'add') and 'cannot add the mark' in text, text)
+        equal(listed(vm), before, 'the checkpoints then')
 
 
 @limit(60)

@@ -183,7 +183,8 @@ def test_diff_blocks(work):
     equal([(b['offset'], b['length']) for b in there['blocks']],
           [(0, 4096), (512 << 10, 64 << 10), (2 << 20, 8192)], 'what differs')
     said = tt('disk', 'diff', path, '2', 'now').stdout
-    check('0x0000019000  4096 bytes' in said and 'No ext2, ext3 or ext4 file system' in said, said)
+    check('0x0000019000  4096 bytes' in said and
+          'No ext2, ext3 or ext4 file system' in said, said)
     equal(json.loads(tt('disk', 'diff', path, '2', '2', '--json').stdout)['blocks'], [],
           'a version and itself')
     for name in ('7', 'third'):

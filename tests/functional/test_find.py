@@ -349,6 +349,8 @@ def test_refused(work):
             (['counter == 1'], '--symbols'),
             (['nobody == 1', '--symbols', SYMBOLS], "no symbol 'nobody'"),
             (['$rax = 1'], '=='), (['$rax +'], 'operand'), (['1 == 1'], 'ever changes'),
+            (['1 / 0'], 'divides by zero'), (['$rax % (2 - 2) == 1'], 'divides by zero'),
+            (['-$rax == 1'], 'write -- before a CONDITION'), (['--rax'], 'has no option'),
             (['$rip == 1', '--changes'], 'at ADDRESS'),
             (['$rip == 1', '--monotone'], 'monotone'),
             (['*(u8 *)1', '--monotone', '-j', '2'], '-j'),
@@ -362,6 +364,10 @@ def test_refused(work):
             (['*(u8 *)1', '--offset', '5'], '--symbols')):
         said = tt('find', run, *args, '--qemu', qemu_binary(), rc=2).stderr
         check(wanted in said.splitlines()[0], f'{args}: {said}')
+    part = ['--to', '100000']
+    minus = tt('find', *part, '--json', '--qemu', qemu_binary(), '--', run, '-$rax == -1')
+    equal(places(json.loads(minus.stdout)), places(find(run, '$rax == 1', *part)),
+          'a condition that begins with -')
     for options, wanted in (
             ('find=all', 'find-condition'), ('find-condition=1', 'find=all'),
             ('find=5-4,find-condition=$rax', 'FROM-TO'),
@@ -370,6 +376,32 @@ def test_refused(work):
             ('find=all,find-condition=$rax,find-how=x', 'find-how')):
         said = run_tool(qemu_binary(), '-tt', f'replay,dir={run},{options}', rc=1)[1]
         check(wanted in one_sentence(said, options), f'{options}: {said}')
+
+
+def check_torn(work):
+    """The recorder was killed: a search says where it ended, and what is noted of the log
+    comes at once, not when a long replay is over."""
+    torn, qemu = os.path.join(work, 'torn.run'), os.path.join(work, 'waits')
+    log = os.path.join(torn, 'log')
+    record(work, guest_args(work, 'dmacode', 'rounds=300'), name='torn')
+    os.truncate(log, os.path.getsize(log) - 100)
+    info = json.loads(tt('info', torn, '--json').stdout)
+    check(info['torn'] and info['end'], f'{info}')
+    words = f'the search ended at position {info["end"]}, where the recording was cut off'
+    for part, is_said in (([], True), (['--to', str(info['end'] + 1)], True),
+                          (['--to', str(info['end'])], False), (['--to', '5'], False)):
+        said = tt('find', torn, '$rip == 1', *part, '--qemu', qemu_binary()).stderr
+        equal(words in said, is_said, f'{part}: {said}')
+    answer = find(torn, '$rip == 1')
+    equal((answer['from'], answer['to'], answer['torn']), (0, info['end'], True), 'the part')
+    with open(qemu, 'w', encoding='ascii') as f:
+        f.write('#!/bin/sh\nexec sleep 1000\n')
+    os.chmod(qemu, 0o755)
+    with subprocess.Popen([tool('tt'), 'syscalls', torn, '--qemu', qemu], text=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
+        said = p.stderr.readline()      # QEMU does not end
+        p.terminate()
+    check('cut off' in said, said)
 
 
 @limit(60)
@@ -397,3 +429,4 @@ def test_marks_and_ends(work):
         for pos, why in ((str(end + 1), 'outside the run'), ('@x', "no mark 'x'")):
             said = tt(command, run, pos, *more, rc=2).stderr
             check(why in one_sentence(said, command), said)
+    check_torn(work)

@@ -268,8 +268,8 @@ def test_of_cplus(work):
         ('e < 0', '*(s8 *){e} < 0'), ('g < 0', '*(s8 *){g} < 0'),
         ('i < HIGH', '*(s32 *){i} < 5'), ('i < ONE', '*(s32 *){i} < 0x1UL'),
         ('st.sm', "?'sm' has no fixed place"), ('((K *)$rdi)->z', '*(s32 *)(u64)$rdi'),
-        ('((S *)$rdi)->a', '*(s32 *)(u64)$rdi'), ('i + St::sm', '*(s32 *){i} + *(s32 *)0x%xUL' %
-                                                  self_address(program, '_ZN2St2smE')),
+        ('((S *)$rdi)->a', '*(s32 *)(u64)$rdi'),
+        ('i + St::sm', '*(s32 *){i} + *(s32 *)0x%xUL' % self_address(program, '_ZN2St2smE')),
         ('((Two *)$rdi)->z', "?several types 'Two'")))
 
 
@@ -310,7 +310,8 @@ def test_scopes_of_cplus(work):
             ('::var + IDLE', '?several constants'), ('::var + Other::IDLE', f'{var} + 30'),
             ('::var + Job::Mode::FAST', f'{var} + (s32)0xfffffffffffffffe'),
             ('::var + Job::FAST', "?no symbol 'Job::FAST'"),
-            ('::var + Job::Out::DEEP', f'{var} + 44'), ('::var + Out::Deep::DEEP', f'{var} + 44'),
+            ('::var + Job::Out::DEEP', f'{var} + 44'),
+            ('::var + Out::Deep::DEEP', f'{var} + 44'),
             ('::var + n1::n2::C::D::RED', f'{var} + 13'), ('::var + D::RED', f'{var} + 13'),
             ('::var + n1::ONE', f'{var} + 21'), ('::var + n2::ONE', f'{var} + 11'),
             ('::var + n1::n2::E::ONE', f'{var} + 11'), ('::var + ONE', '?several constants'),
@@ -365,15 +366,14 @@ def test_asks_no_server(work):
                         ('*(u32 *)&n', '*(u32 *){n}')))
 
 
-def many_members(n, n_others):
-    """A struct of N members without a name, each of a struct that has none itself, but so many
-    functions."""
-    def entry(code, tag, has_children, *attributes):
-        return ''.join(f'.uleb128 {x}\n' for x in (code, tag)) + f'.byte {has_children}\n' + \
-            ''.join(f'.uleb128 {x}\n' for x in attributes) + '.byte 0, 0\n'
-    return ('.section .debug_abbrev,"",@progbits\n' + entry(1, 0x11, 1, 3, 8) +
-            entry(2, 0x13, 1, 3, 8, 0xb, 0xb) + entry(3, 0xd, 0, 0x49, 0x13) +
-            entry(4, 0x13, 1, 0xb, 0xb) + entry(5, 0x2e, 0) + '''.byte 0
+def debug_info(abbreviations, entries):
+    """A program without code whose debug information has these entries, as assembler. An
+    abbreviation is a code, a tag, whether it has children, attributes and forms."""
+    table = ''.join(f'.uleb128 {code}, {tag}\n.byte {has_children}\n' +
+                    ''.join(f'.uleb128 {x}\n' for x in attributes) + '.byte 0, 0\n'
+                    for code, tag, has_children, *attributes in abbreviations)
+    return f'''.section .debug_abbrev,"",@progbits
+{table}.byte 0
 .section .debug_info,"",@progbits
 start: .long end - begin
 begin: .short 4
@@ -381,23 +381,33 @@ begin: .short 4
 .byte 8
 .uleb128 1
 .asciz "x"
-inner: .uleb128 4
+{entries}end:
+.text
+.globl _start
+_start: ret
+.section .note.GNU-stack,"",@progbits
+'''
+
+
+def many_members(n, n_others):
+    """A struct of N members without a name, each of a struct that has none itself, but so many
+    functions."""
+    return debug_info(((1, 0x11, 1, 3, 8), (2, 0x13, 1, 3, 8, 0xb, 0xb),
+                       (3, 0xd, 0, 0x49, 0x13), (4, 0x13, 1, 0xb, 0xb), (5, 0x2e, 0)),
+                      f'''inner: .uleb128 4
 .byte 0
-''' + f'.rept {n_others}\n' + '''.uleb128 5
+.rept {n_others}
+.uleb128 5
 .endr
 .byte 0
 .uleb128 2
 .asciz "many"
 .byte 8
-''' + f'.rept {n}\n' + '''.uleb128 3
+.rept {n}
+.uleb128 3
 .long inner - start
 .endr
 .byte 0, 0
-end:
-.text
-.globl _start
-_start: ret
-.section .note.GNU-stack,"",@progbits
 ''')
 
 
@@ -441,28 +451,8 @@ def overlapping(n, tag):
     """Entries each of which is the first one inside of the one before it, and also the one
     that is said to follow that."""
     entries = ''.join(f'd{i}: .uleb128 2\n.long d{i + 1} - start\n' for i in range(n))
-    return f'''.section .debug_abbrev,"",@progbits
-.uleb128 1, 0x11
-.byte 1
-.uleb128 3, 8, 0x13, 0xb, 0, 0, 2, {tag}
-.byte 1
-.uleb128 1, 0x13, 0, 0
-.byte 0
-.section .debug_info,"",@progbits
-start: .long end - begin
-begin: .short 4
-.long 0
-.byte 8
-.uleb128 1
-.asciz "x"
-.byte 0x21
-{entries}d{n}: .fill {n + 2}, 1, 0
-end:
-.text
-.globl _start
-_start: ret
-.section .note.GNU-stack,"",@progbits
-'''
+    return debug_info(((1, 0x11, 1, 3, 8, 0x13, 0xb), (2, tag, 1, 1, 0x13)),
+                      f'.byte 0x21\n{entries}d{n}: .fill {n + 2}, 1, 0\n')
 
 
 @limit(60)

@@ -118,15 +118,27 @@ def test_all_that_a_plugin_sees(work):
             addr &= ~(size - 1)
             stores = {truth.positions[n] + 1 for byte in range(addr, addr + size)
                       for n in truth.stores.get(byte, ())}
-            got = set(places(find(run, f'*(u{8 * size} *){addr:#x}', '--written', *begin,
-                                  *MANY)))
+            got, mmu_writes = writes(run, f'*(u{8 * size} *)', addr, begin)
             check(stores <= got, f'{addr:#x}: missing {sorted(stores - got)[:5]}')
-            rest = got - stores - {*covering(run, 'ram', addr, size)}
+            rest = set() if mmu_writes else \
+                got - stores - {*covering(run, 'ram', addr, size)}
             rest = {p - 1 for p in rest} & set(truth.positions)
             rest = {p for p in rest if not is_odd(run, truth, p)}
             equal(rest, set(), f'{addr:#x}: written by no store')
             seen += len(stores)
     check(seen > 50, f'{seen} stores')
+
+
+def writes(run, pointer, addr, begin):
+    """All of them, and whether the MMU writes there too, which sets bits in page tables: then
+    a search by stops says that it may not have all, and single steps do."""
+    args = ['--qemu', qemu_binary(), '--json', '--written', *begin, *MANY]
+    done = tt('find', run, f'{pointer}{addr:#x}', *args, rc=None)
+    mmu_writes = done.returncode == 1 and 'set bits of a page table' in done.stdout
+    if mmu_writes:
+        done = tt('find', run, f'{pointer}({addr:#x} + 0 * $rax)', *args, rc=None)
+    equal(done.returncode, 0, done.stderr)
+    return set(places(json.loads(done.stdout))), mmu_writes
 
 
 def is_odd(run, truth, position):

@@ -17,7 +17,7 @@ from flight import (check_window, disk_bytes, marks_of, query,
 from guests import guest_args, linux_args, linux_disk, own_args
 from test_robust import mount_small
 from ttlib import (REPO, Gdb, Vm, check, digest, digest_at, equal, goto, limit,
-                   one_sentence, recorder, replay, run_tool, seed, stopped_replay, tool,
+                   one_sentence, recorder, replay, run_tool, seed, stopped_replay, tool, tt,
                    wait_until)
 
 TORTURE = ('torture', 'rounds=1000000 percent=30')
@@ -848,6 +848,27 @@ def test_no_panic(work):
         equal(marks_of(vm.run), marks, f'marks of {how}{options}')
         equal([n for n in os.listdir(work) if 'run-' in n], [], 'saved')
         replay(work, vm.run)
+
+
+@limit(60)
+def test_second_incident(work):
+    """Of the second one within a window's length there is a mark and no window, which is
+    said."""
+    guest = guest_args(work, 'torture', 'rounds=1000000 percent=30')
+    with recorder(work, guest, options=',last=1h', qmp=2) as vm:
+        vm.wait_serial('\n')
+        check('window' not in vm.qmp.cmd('tt-incident', what='one'), 'the first one')
+        wait_until(lambda: os.path.exists(f'{vm.run}-incident-1'), 'the window')
+        check('no window' not in vm.stderr, vm.stderr)
+        equal(vm.qmp.cmd('tt-incident', what='two')['window'], False, 'a window')
+        said = tt('watch', vm.qmp_paths[1], '--every', '1', '--fails', '1', '--once',
+                  '--script', f'test ! -e {work}/was && touch {work}/was', rc=None,
+                  timeout=40).stdout
+        check('mark @incident-3, and no window' in said, said)
+        check('no window is saved for @incident-2: that for @incident-1' in vm.stderr,
+              vm.stderr)
+        vm.qmp.send('quit')
+        vm.wait(0)
 
 
 @limit(120)

@@ -49,6 +49,26 @@ def test_goto_and_marks(work):
               f'an error of the script: {text}')
 
 
+@limit(60)
+def test_goto_outside(work):
+    """tt goto refuses what is not in the run with the monitor's sentences, and stays."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        end = end_of(vm)
+        for place, sentence in (
+                (end + 1, f'position {end + 1} is past the end of the run, which is position '
+                          f'{end}'),
+                (1 << 62, 'is past the end of the run'), (f'+{end}', 'is past the end'),
+                (f'+{1 << 64}', 'is not a position'), (f'+{(1 << 63) - 1}', 'past the end'),
+                ('-11', 'cannot go back that far: there are only 10 positions before')):
+            for said in (gdb(SCRIPT, 'tt goto 10', f'tt goto {place}', WHERE),
+                         vm.qmp.hmp(f'tt goto {place}')):
+                check(sentence in said, f'{place}: {said}')
+                equal(vm.qmp.cmd('query-tt')['position'], 10, f'position after {place}')
+        equal(positions(gdb(SCRIPT, f'tt goto {end}')), [end], 'the end by number')
+
+
 @limit(90)
 def test_hits(work):
     """tt hits finds what continue stops at, and comes back."""

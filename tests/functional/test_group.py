@@ -16,7 +16,7 @@ import threading
 import time
 
 from group_peer import (FRAME, HEAD, HELLO, INCIDENT, READY, Peer, frame_of, incident_of,
-                        message)
+                        message, no_time)
 from guests import guest_args, own_args
 from strangers import LONGEST, Member, session
 from test_branch import brancher
@@ -416,8 +416,55 @@ def test_slow_socket(work):
     with open(listed, 'w', encoding='ascii') as out:
         out.write('[group]\nname=two\n[members]\na=a.run\nb=b.run\n')
     text = group_gdb(f'python os.environ["LD_PRELOAD"] = "{library}"',
-                     f'tt group open {listed}', 'tt group when')
+                     f'tt group open {listed}', 'tt group when',
+                     'tt group goto a:99999999999999')
     equal(shown(text)[-2:], [('a', 0), ('b', 0)], 'members at their start')
+    check('position 99999999999999 is not in the run of a' in text, text)
+    busy_host(listed)
+    replay_ends(listed)
+
+
+# A replay that says nothing for longer than gdb waits, and one that is gone when gdb comes.
+BUSY = '''
+import signal, subprocess
+is_there = started.is_listening
+def seen(path):
+    there = is_there(path)
+    if there and {way} == 'slow':
+        pid = started.processes[-1].pid
+        os.kill(pid, signal.SIGSTOP)
+        subprocess.Popen(['sh', '-c', f'sleep 3; kill -CONT {{pid}}'])
+    elif there:
+        started.processes[-1].kill()
+        started.processes[-1].wait()
+    return there
+started.is_listening = seen
+'''
+
+
+def busy_host(listed):
+    def opened(way, *more):
+        return group_gdb('set remotetimeout 1', f'python exec({BUSY.format(way=repr(way))!r})',
+                         f'tt group open {listed}', *more)
+    text = opened('slow', 'show remotetimeout')
+    equal(shown(text)[-2:], [('a', 0), ('b', 0)], 'members at their start')
+    check('to respond is 1.' in text, 'the time that the user has set')
+    check('tt: gdb cannot connect to the replay of' in opened('dead'), 'one that is gone')
+
+
+def replay_ends(listed):
+    """The replay of a member is killed: gdb says which, and where the others are."""
+    kill = 'python started.processes[{0}].kill(); started.processes[{0}].wait()'
+    text = group_gdb(f'tt group open {listed}', kill.format(1), 'echo ONE\\n', 'tt group when',
+                     'tt group when', 'tt group goto a:0', 'inferior 1', 'tt when',
+                     kill.format(0), 'echo BOTH\\n', 'tt group when')
+    one, both = text.split('ONE', 1)[1].split('BOTH', 1)
+    equal(one.count('tt: the replay of b (inferior 2) has ended: open the group again'), 3,
+          one)
+    equal(re.findall(r'^[* ] (a|b) +(\d+|-)  inferior \d$', one, re.M),
+          [('a', '0'), ('b', '-')] * 2, one)
+    check('position 0' in one, one)
+    check('the replays of a (inferior 1), of b (inferior 2) have ended' in both, both)
 
 
 def test_no_manifest(work):
@@ -487,6 +534,16 @@ sleep 4
 echo "TT-DONE own"
 '''
 
+# However slow the host is, it finds the client at its rounds until it says something.
+UNTIL_TOLD = ROUNDS.replace('''
+while [ $i -le 20 ]; do
+''', '''
+(read -r said < /dev/console && touch /tmp/told) &
+more=0
+while [ $more -lt 5 ]; do
+    [ ! -e /tmp/told ] || more=$((more + 1))
+''')
+
 
 def members_args(work, path, clients):
     """{name: arguments} of a server and its clients, which fetch a file again and again."""
@@ -494,13 +551,16 @@ def members_args(work, path, clients):
     for number in range(2, clients + 2):
         args[f'client{number}'] = nic(number, f'connect={path}')
         args[f'client{number}'][:0] = guest(work, f'c{number}',
-                                            ROUNDS.replace('NUMBER', str(number)))
+                                            UNTIL_TOLD.replace('NUMBER', str(number)))
     return args
 
 
-def check_rounds(vm, md5, first=1):
+def check_rounds(vm, md5, first=1, last=None):
+    """last=None: as many as it did until it was told to end."""
     found = re.findall(rb'TT-ROUND (\d+) ([0-9a-f]{32})', vm.serial)
-    equal([int(n) for n, _ in found], list(range(first, 21)), f'rounds of {vm.name}')
+    check(len(found) >= 5, f'rounds of {vm.name}: {vm.serial[-300:]}')
+    last = last or first + len(found) - 1
+    equal([int(n) for n, _ in found], list(range(first, last + 1)), f'rounds of {vm.name}')
     equal({digest for _, digest in found}, {md5}, f'files of {vm.name}')
     check(b'TT-DONE own' in vm.serial, f'{vm.name} says {vm.serial[-300:]}')
 
@@ -516,25 +576,25 @@ def test_checkpoint(work):
     checkpoint(work)
 
 
-def leader_is_at(vms, number):
-    """Waits for that round of the client that is first: on a busy machine the other one may
-    be far behind, or through before this one begins."""
-    def shown():
-        for name in 'client2', 'client3':
-            if b'TT-ROUND %d' % number in vms[name].serial:
-                return True
-            vms[name].check_alive(f'waiting for round {number}')
-        return False
-    wait_until(shown, f'round {number} of a client', 150)
+def both_are_at(vms, number):
+    """Waits for that round of both clients: on a busy machine one may be far behind."""
+    for name in 'client2', 'client3':
+        vms[name].wait_serial(f'TT-ROUND {number} ', 150)
+
+
+def tell_clients(vms):
+    """They do a few rounds more, and end."""
+    for name in 'client2', 'client3':
+        vms[name].type('end')
 
 
 def round_of_branch(name, serial):
-    """The first one of a client that went on, and did not begin anew. None: it had done
-    all."""
+    """The first one of a client that went on, and did not begin anew."""
     first = re.search(rb'TT-ROUND (\d+)', serial)
-    check(not first or int(first.group(1)) > 1 or b'TT-GUEST-READY' not in serial,
+    check(first, f'{name} did not go on: {serial[-300:]}')
+    check(int(first.group(1)) > 1 or b'TT-GUEST-READY' not in serial,
           f'{name} began anew: {serial[:300]}')
-    return int(first.group(1)) if first else None
+    return int(first.group(1))
 
 
 def all_have(vms, n):
@@ -548,20 +608,23 @@ def checkpoint(work, options=''):
     bad = ['--delay', '10', '--jitter', '30']
     with hub(work, *bad) as path, contextlib.ExitStack() as running:
         args = members_args(work, path, 2)
-        vms = {name: running.enter_context(recorder(work, a, f'group/{name}', options,
-                                                    timeout=350, qmp=1)) for name, a in args.items()}
-        leader_is_at(vms, 3)
+        vms = {name: running.enter_context(
+            recorder(work, a, f'group/{name}', options, typed=name != 'server', timeout=350,
+                     qmp=1)) for name, a in args.items()}
+        both_are_at(vms, 3)
         said = vms['client3'].qmp.hmp('tt checkpoint add -g')
         check('full' in said, f'tt checkpoint add -g: {said}')
         all_have(vms, 1)
         for n, number in enumerate((5, 7), 2):
-            leader_is_at(vms, number)
+            both_are_at(vms, number)
             vms['client3'].qmp.hmp('tt checkpoint add -g')
             all_have(vms, n)
         # The last one is asked for by two at a time, in the middle of the frames.
-        leader_is_at(vms, 9)
+        both_are_at(vms, 9)
         for name in 'server', 'client2':
             vms[name].qmp.cmd('tt-checkpoint-add', 60, group=True, job_id='g')
+        all_have(vms, 4)
+        tell_clients(vms)
         for vm in reversed(list(vms.values())):
             vm.wait(0)
     md5 = md5_of(vms['server'].serial)
@@ -594,15 +657,15 @@ def branch_group(work, args, vms, points, md5, bad, options=''):
             run = os.path.join(work, 'second', f'{name}.run')
             os.makedirs(os.path.dirname(run), exist_ok=True)
             vm = Vm(work, [*a, '-tt', f'branch,dir={vms[name].run},at=@group-{number},'
-                           f'to={run}{options}'], name=f'second-{name}', timeout=200)
+                           f'to={run}{options}'], name=f'second-{name}',
+                    typed=name != 'server', timeout=200)
             vm.run = run
             branches[name] = running.enter_context(vm)
+        tell_clients(branches)
         for vm in reversed(list(branches.values())):
             vm.wait(0)
     for name in 'client2', 'client3':
-        first = round_of_branch(name, branches[name].serial)
-        check(first, f'{name} did not go on: {branches[name].serial[-300:]}')
-        check_rounds(branches[name], md5, first)
+        check_rounds(branches[name], md5, round_of_branch(name, branches[name].serial))
     check(b'TT-DONE own bye bye' in branches['server'].serial, 'the server did not end')
     folder = os.path.join(work, 'second')
     check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
@@ -624,7 +687,8 @@ def group_points_say_no(work, vms):
         check('not in a group' in said, said)
         said = vm.qmp.hmp('tt checkpoint add -g name')
         check('is named by its number' in said, said)
-        said = one_sentence(tt('group', 'checkpoint', vm.qmp_paths[1], rc=1).stderr, 'tt group')
+        said = one_sentence(tt('group', 'checkpoint', vm.qmp_paths[1], rc=1).stderr,
+                            'tt group')
         check('not in a group' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
@@ -756,6 +820,70 @@ def test_blocked(work):
 
 
 @limit(60)
+def test_nobody_takes(work):
+    """A program that neither takes the connection nor refuses it: that is said once, and the
+    netdev connects when it can."""
+    path = os.path.join(work, 'hub')
+    with no_time(path) as busy, Vm(work, [*MACHINE, *nic(1, f'connect={path}')], qmp=1) as vm:
+        wait_until(lambda: 'nobody takes the connection to' in vm.stderr, 'that is said', 30)
+        busy.close()
+        with hub(work):
+            wait_until(lambda: 'connected' in vm.qmp.hmp('info network'), 'it connects', 30)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(vm.stderr.count('nobody takes'), 1, vm.stderr)
+    check('net0: connected' in vm.stderr, vm.stderr)
+
+
+@limit(60)
+def test_refused_by_peer(work):
+    """A netdev whose peer has another one is refused. When nobody listens any more, or one of
+    another group, it is connecting, and that is said, too."""
+    path = os.path.join(work, 'sock')
+
+    def listener(group):
+        return Vm(work, [*MACHINE, '-netdev', f'tt,id=a,group={group},listen={path}'], qmp=1)
+
+    def is_in(state):
+        wait_until(lambda: f', {state}' in vm.qmp.hmp('info network'), state)
+    with listener('g') as first:
+        wait_until(lambda: os.path.exists(path), 'the first one listens')
+        with friend(path), Vm(work, [*MACHINE, *nic(1, f'connect={path}')], qmp=1) as vm:
+            is_in('refused')
+            first.qmp.send('quit')
+            first.wait(0)
+            is_in('connecting')
+            wait_until(lambda: vm.stderr.count('not connected') == 2, 'nobody is there')
+            with listener('h') as second:
+                wait_until(lambda: "belongs to the group 'h'" in vm.stderr, 'another group')
+                is_in('connecting')
+                second.qmp.send('quit')
+                second.wait(0)
+            vm.qmp.send('quit')
+            vm.wait(0)
+    said = [line for line in vm.stderr.splitlines() if 'not connected' in line]
+    check('has its peer already' in said[0] and 'ailed to connect' in said[1], f'{said}')
+
+
+@limit(60)
+def test_sentences_of_kinds(work):
+    """Strangers do not keep a netdev from saying something else."""
+    path = os.path.join(work, 'sock')
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=a,group=g,listen={path}'], qmp=1) as vm:
+        wait_until(lambda: os.path.exists(path), 'it listens')
+        for _ in range(3):
+            with Peer(path) as p:
+                p.hello(group='h')
+                check(p.is_closed(), 'a stranger')
+        with friend(path) as p:
+            p.send(frame_of(bytes(60), 1, seq=1, damaged=True))
+            wait_until(lambda: 'a frame is dropped' in vm.stderr, 'a damaged frame')
+            check('more like this' not in vm.stderr, vm.stderr)
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
+@limit(60)
 def test_blocked_by_tcp(work):
     """The same by TCP, where nobody is told of a peer that goes: it makes room for the next
     one."""
@@ -848,6 +976,7 @@ def key_file(work):
     path = os.path.join(work, 'key')
     with open(path, 'wb') as out:
         out.write(KEY + b'\n')
+    os.chmod(path, 0o600)
     return path
 
 
@@ -1000,6 +1129,7 @@ def test_full_checkpoint_while_full(work):
         with friend(path) as p:
             vm.qmp.cmd('cont')
             wait_until(lambda: has_stalled(vm), 'the netdev is full', 60)
+            wait_until(lambda: 'the peer has not read for' in vm.stderr, 'that is said', 30)
             vm.qmp.cmd('stop')
             point = vm.qmp.cmd('tt-checkpoint-add', full=True, timeout=20)
             before = numbers(p, 1 << 20)
@@ -1012,6 +1142,7 @@ def test_full_checkpoint_while_full(work):
             after = numbers(p, 500)
         child.qmp.send('quit')
         child.wait(0)
+    equal(vm.stderr.count('has not read'), 1, vm.stderr)
     equal(before, list(range(1, len(before) + 1)), 'what the VM sent')
     equal(after, list(range(after[0], after[0] + 500)), 'what the branch sends')
     equal(after[0], before[-1] + 1, 'the first of the branch')
@@ -1346,6 +1477,8 @@ def test_hub_in_use_keeps_log(work):
             check(json.loads(lines[i])['sequence'] == i, f'{lines}')
             tt('hub', '--group', 'g', '--listen', path, '--log', log, rc=1)
             tt('hub', '--group', 'g', '--log', log, rc=2)
+    tt('hub', '--group', 'g', '--listen', path, '--log', log, '--seconds', '1')
+    equal(len(read_bytes(log).splitlines()), 2, 'lines of the log, after another hub')
 
 
 @limit(60)
@@ -1368,6 +1501,7 @@ def test_hub_unknown_name(work):
     key = os.path.join(work, 'key')
     with open(key, 'w', encoding='ascii') as out:
         out.write('sixteen bytes and more\n')
+    os.chmod(key, 0o600)
     said = one_sentence(tt('hub', '--group', 'g', '--listen', 'nosuch.invalid:7000',
                            '--key-file', key, rc=1).stderr, 'a name that nobody has')
     check('not known' in said or 'name resolution' in said, said)
@@ -1500,8 +1634,8 @@ def test_refused(work):
                          ('group=a b,listen=/tmp/a', 'name of a group'),
                          ('group=g,listen=nothing', 'an address is'),
                          (f'group=g,listen=/{long}', 'path of a Unix socket'),
-                         ('group=g,listen=0.0.0.0:1', 'needs a key'),
-                         ('group=g,connect=192.0.2.1:1', 'needs a key'),
+                         ('group=g,listen=0.0.0.0:1', 'without a key of the group'),
+                         ('group=g,connect=192.0.2.1:1', 'without a key of the group'),
                          ('group=g,connect=127.0.0.1:0', 'nobody listens at port 0'),
                          (f'group=g,listen={work}/no/where', 'No such file'),
                          (f'group=g,listen=:0,key-file={work}/none', 'cannot be read')):
@@ -1516,4 +1650,4 @@ def test_refused(work):
         check(why in tt('hub', *args, rc=2).stderr, f'{args}')
     said = one_sentence(tt('hub', '--group', 'g', '--listen', '0.0.0.0:0', rc=1).stderr,
                         'a hub for all')
-    check('need a key' in said, said)
+    check('without a key of the group' in said, said)

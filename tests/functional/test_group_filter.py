@@ -5,6 +5,7 @@ filter-tt: each replays alone, and the group fits together."""
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import socket
 import struct
@@ -13,9 +14,9 @@ import time
 
 from group_peer import NO_POSITION, xxh3
 from guests import guest_args
-from test_group import (CLIENT, ROUNDS, SERVER, all_have, check_consoles, check_group,
-                        check_rounds, compare, group_points, guest, leader_is_at, md5_of,
-                        read_frames, round_of_branch, stand_still)
+from test_group import (CLIENT, SERVER, UNTIL_TOLD, all_have, both_are_at, check_consoles,
+                        check_group, check_rounds, compare, frame_notes, group_points, guest,
+                        md5_of, read_frames, round_of_branch, stand_still, tell_clients)
 from test_group_frames import CLIENT as BULK_CLIENT, SERVER as BULK_SERVER, named
 from ttlib import (MACHINE, SLOW, Skip, Vm, check, check_exact, equal, limit, one_sentence,
                    recorder, replayer, seed, tt, wait_until)
@@ -50,6 +51,7 @@ def key_of(work):
     path = os.path.join(work, 'key')
     with open(path, 'w', encoding='ascii') as out:
         out.write('sixteen bytes and more\n')
+    os.chmod(path, 0o600)
     return path
 
 
@@ -59,6 +61,18 @@ def server_guest(work, clients=1):
 
 def client_guest(work, number=2, script=CLIENT):
     return guest(work, f'c{number}', script.replace('NUMBER', str(number)))
+
+
+def frames_from(dump, number):
+    """How many frames of a guest a file of filter-dump has."""
+    with open(dump, 'rb') as f:
+        data = f.read()
+    at, n = 24, 0
+    while at < len(data):
+        size = struct.unpack_from('<I', data, at + 8)[0]
+        n += data[at + 22:at + 28] == b'RT\0\x09\0' + bytes([number])
+        at += 16 + size
+    return n
 
 
 def nothing_missing(sender, receiver):
@@ -94,11 +108,14 @@ def test_two(work):
 @limit(300)
 def test_outside(work):
     """A VM without a filter and without a recording takes part: it sees padding, and its
-    frames are notes in no log."""
+    frames count as from outside, and break nothing."""
     path = os.path.join(work, 'sock')
+    os.makedirs(os.path.join(work, 'group'))
     s = recorder(work, server_guest(work) + netdevs(stream(path, True)) + filtered() +
-                 card(1), 'server', timeout=250)
-    c = Vm(work, client_guest(work) + netdevs(stream(path, False)) + card(2), name='client',
+                 card(1), 'group/server', timeout=250)
+    dump = os.path.join(work, 'frames.pcap')
+    c = Vm(work, client_guest(work) + netdevs(stream(path, False)) +
+           ['-object', f'filter-dump,id=d0,netdev=net0,file={dump}'] + card(2), name='client',
            timeout=250)
     with s, c:
         c.wait(0)
@@ -106,6 +123,11 @@ def test_outside(work):
     check_consoles(s.serial, c.serial)
     sent, got = read_frames(s.run)
     check(len(sent) > 40 and not got, f'{len(sent)} frames sent, {len(got)} delivered')
+    info = json.loads(tt('group', 'info', os.path.dirname(s.run), '--json').stdout)
+    outside, n = info['members'][0]['outside'], frames_from(dump, 2)
+    # The server may have gone before the last ones came.
+    check(n - 4 <= outside <= n and outside > 15, f'of {n} frames from outside: {info}')
+    tt('group', 'check', os.path.dirname(s.run))
     check_exact(work, s.run, serial_wanted=s.serial, timeout=200)
 
 
@@ -151,6 +173,18 @@ def test_attach(work):
     check_exact(work, run, serial_wanted=b'')
 
 
+@limit(60)
+def test_cannot_listen(work):
+    """A stream that cannot listen, or does not yet, is a network without anybody."""
+    with Vm(work, [*MACHINE, *netdevs(stream(os.path.join(work, 'no', 'sock'), True)),
+                   *filtered(), *card(1, 'rtl8139')], qmp=1) as vm:
+        vm.qmp.cmd('announce-self', initial=50, max=50, rounds=3, step=0)
+        wait_until(lambda: 'No such file' in vm.qmp.hmp('info network'), 'it cannot listen')
+        vm.qmp.cmd('announce-self', initial=50, max=50, rounds=1, step=0)
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
 # Checkpoints
 
 def lan(work, clients):
@@ -165,7 +199,7 @@ def lan(work, clients):
     args = {'server': server_guest(work, clients) +
             netdevs(*ports, 'hubport,id=net0,hubid=0') + filtered() + card(1)}
     for number, path in enumerate(names, 2):
-        args[f'client{number}'] = client_guest(work, number, ROUNDS) + \
+        args[f'client{number}'] = client_guest(work, number, UNTIL_TOLD) + \
             netdevs(stream(path, False)) + filtered() + card(number)
     return args
 
@@ -177,13 +211,15 @@ def test_checkpoint(work):
     os.makedirs(os.path.join(work, 'group'))
     args = lan(work, 2)
     with contextlib.ExitStack() as running:
-        vms = {name: running.enter_context(recorder(work, a, f'group/{name}', timeout=350,
-                                                    qmp=1)) for name, a in args.items()}
+        vms = {name: running.enter_context(
+            recorder(work, a, f'group/{name}', typed=name != 'server', timeout=350, qmp=1))
+               for name, a in args.items()}
         for n, number in enumerate((3, 6), 1):
-            leader_is_at(vms, number)
+            both_are_at(vms, number)
             said = vms['client3'].qmp.hmp('tt checkpoint add -g')
             check('full' in said, f'tt checkpoint add -g: {said}')
             all_have(vms, n)
+        tell_clients(vms)
         for vm in reversed(list(vms.values())):
             vm.wait(0)
     md5 = md5_of(vms['server'].serial)
@@ -201,18 +237,13 @@ def test_checkpoint(work):
         for name, a in args.items():
             run = os.path.join(work, 'second', f'{name}.run')
             vm = Vm(work, [*a, '-tt', f'branch,dir={vms[name].run},at=@group-1,to={run}'],
-                    name=f'second-{name}', timeout=200)
+                    name=f'second-{name}', typed=name != 'server', timeout=200)
             branches[name] = running.enter_context(vm)
+        tell_clients(branches)
         for vm in reversed(list(branches.values())):
             vm.wait(0)
-    went_on = 0
     for name in 'client2', 'client3':
-        first = round_of_branch(name, branches[name].serial)
-        if first:
-            went_on += 1
-            check_rounds(branches[name], md5, first)
-        check(b'TT-DONE own' in branches[name].serial, f'{name} did not end')
-    check(went_on, 'no client had anything to go on with')
+        check_rounds(branches[name], md5, round_of_branch(name, branches[name].serial))
     folder = os.path.join(work, 'second')
     check('fit together' in tt('group', 'check', folder).stdout, 'tt group check')
     kept = sum(m['kept'] for m in points[0]['members'].values())
@@ -365,6 +396,11 @@ def hostile(work, key, options):
     check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
+def bare(vm):
+    """Of each frame without a trailer: was it from the address of a member?"""
+    return [int(ev['val'], 16) for what, ev in frame_notes(vm.run) if what == 7]
+
+
 def delivered(vm):
     return len(read_frames(vm.run)[1])
 
@@ -387,15 +423,25 @@ def test_cut(work):
             check('without its trailer' not in vm.stderr, vm.stderr)
         vm.qmp.send('quit')
         vm.wait(0)
-    with Vm(work, [*MACHINE, *netdevs(stream(path, True)), *filtered(),
-                   *card(1, 'rtl8139')], qmp=1) as vm:
-        check(vm.qmp, 'it runs')
+    os.makedirs(os.path.join(work, 'group'))
+    with recorder(work, [*MACHINE, *netdevs(stream(path, True)), *filtered(),
+                         *card(1, 'rtl8139')], 'group/vm', qmp=1) as vm:
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 0, 'that it runs')
         with Cable(path) as c:
+            c.send(other + bytes(48))
             c.send(sealed(member + bytes(48)))
             c.send(member + bytes(48))
+            c.send(member + bytes(4))
             wait_until(lambda: 'without its trailer' in vm.stderr, 'a sentence on the cut')
+            wait_until(lambda: bare(vm) == [0, 1, 1], 'the frames from outside')
         vm.qmp.send('quit')
         vm.wait(0)
+    info = json.loads(tt('group', 'info', f'{work}/group', '--json').stdout)['members'][0]
+    equal((info['got'], info['outside']), (1, 4), 'frames, and those from outside')
+    said = tt('group', 'check', f'{work}/group', rc=1).stderr
+    check('vm received 2 frames without a trailer from the MAC address of a member' in said,
+          said)
+    check_exact(work, vm.run, serial_wanted=vm.serial)
 
 
 @limit(100)

@@ -302,12 +302,16 @@ def test_refused(work):
     with open(plain, 'w', encoding='ascii') as out:
         out.write('x')
     run = os.path.join(work, 'x.run')
+    os.symlink(work, os.path.join(work, 'aside'))
     for options, why in (('payload=both', 'payload needs frames='),
                          (f'frames={work}/f,payload=log', "'reference' or 'both'"),
                          (f'frames={work}/f,last=10s', 'exclude each other'),
                          ('frames=', 'takes a directory'),
                          (f'frames={plain}', 'Not a directory'),
-                         (f'frames={work}/no/f', 'No such file')):
+                         (f'frames={work}/no/f', 'No such file'),
+                         (f'frames={run}', "in the run's own directory"),
+                         (f'frames={run}/f', "in the run's own directory"),
+                         (f'frames={work}/aside/x.run', "in the run's own directory")):
         with Vm(work, [*MACHINE, '-tt', f'record,dir={run},{options}'], name='no') as vm:
             vm.wait(1)
         said = one_sentence(vm, options)

@@ -10,9 +10,11 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 
-from group_peer import INCIDENT, Peer, frame_of
+from group_peer import (HEAD, HELLO, INCIDENT, MAC, READY, Peer, frame_of, message,
+                        no_time)
 from guests import guest_args
 from strangers import EPOCH, Member
 from test_group import (KEY, connected_from, free_port, hub, key_file, kinds_to_frame,
@@ -214,16 +216,68 @@ def test_leaves_others(work):
 
 # Keys
 
+@limit(60)
+def test_wrong_key_is_told(work):
+    """Whoever has another key hears READY, and so of it, also if he says all at once; and a VM
+    says it once."""
+    with hub(work, '--key-file', key_file(work)) as path:
+        with Peer(path, KEY[::-1]) as p:
+            hello = struct.pack('<8sII16s64s', b'TTVMNET\n', 2, 1, p.nonce, b'g')
+            p.send(hello + message(READY, 0) + bytes(32))
+            p.take(HELLO)
+            equal(p.take(HEAD + MAC)[4], READY, 'what it says')
+        other = os.path.join(work, 'other')
+        with open(other, 'wb') as out:
+            out.write(KEY[::-1])
+        os.chmod(other, 0o600)
+        with Vm(work, [*MACHINE, '-netdev',
+                       f'tt,id=n,group=g,connect={path},key-file={other}'], qmp=1) as vm:
+            wait_until(lambda: 'has another key' in vm.stderr, 'the VM hears it')
+            wait_until(lambda: 'more like this' in read_bytes(f'{path}.stderr').decode(),
+                       'the hub sums up')
+            equal(vm.stderr.count('another key'), 1, f'sentences: {vm.stderr}')
+            vm.qmp.send('quit')
+            vm.wait(0)
+    with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,group=g,listen={work}/a'], qmp=1) as vm, \
+            contextlib.ExitStack() as peers:
+        wait_until(lambda: 'listening' in vm.qmp.hmp('info network'), 'it listens')
+        one = peers.enter_context(Peer(f'{work}/a'))
+        one.hello()
+        one.ready()
+        wait_until(lambda: 'connected' in vm.qmp.hmp('info network'), 'it has a peer')
+        two = peers.enter_context(Peer(f'{work}/a'))
+        two.take(HELLO)
+        equal(struct.unpack('<4sBBHII16sQQQQ', two.take(HEAD))[1::7], (5, 1), 'why not')
+        vm.qmp.send('quit')
+        vm.wait(0)
+
+
 @limit(100)
 def test_odd_keys(work):
     """The key in something that is no file, or not one of a key: one sentence, at once."""
-    fifo, empty, huge = (os.path.join(work, n) for n in ('fifo', 'empty', 'huge'))
+    fifo, empty, huge, same, public = (os.path.join(work, n) for n in
+                                       ('fifo', 'empty', 'huge', 'same', 'public'))
     os.mkfifo(fifo)
     for name, size in ((empty, 0), (huge, 10 << 30)):
         with open(name, 'wb') as out:
             out.truncate(size)
-    for where, why in (('/dev/zero', 'not a regular file'), (fifo, 'not a regular file'),
-                       (work, 'not a regular file'), (empty, 'has 0'), (huge, 'has more')):
+    for name in same, public:
+        with open(name, 'wb') as out:
+            out.write(KEY if name == public else b'\n' * 20)
+    os.chmod(public, 0o644)
+    said = tt('hub', '--group', 'g', '--listen', ':0', '--key-file', public, '--seconds',
+              '1').stderr
+    check('everybody on this host can read' in one_sentence(said, 'the hub'), said)
+    with Vm(work, [*MACHINE, '-S', '-netdev', f'tt,id=n,group=g,listen=:0,key-file={public}',
+                   '-netdev', f'tt,id=m,group=g,listen=:0,key-file={public}'], qmp=1) as vm:
+        vm.qmp.send('quit')
+        vm.wait(0)
+    equal(vm.stderr.count('everybody on this host can read'), 1, vm.stderr)
+    said = tt('hub', '--group', 'g', '--listen', '0.0.0.0:0', rc=1).stderr
+    check('only loopback addresses' in one_sentence(said, 'no key'), said)
+    for where, why in ((same, 'is no key'), ('/dev/zero', 'not a regular file'),
+                       (fifo, 'not a regular file'), (work, 'not a regular file'),
+                       (empty, 'has 0'), (huge, 'has more')):
         said = tt('hub', '--group', 'g', '--listen', ':0', '--key-file', where, rc=1,
                   timeout=10).stderr
         check(why in one_sentence(said, where), said)
@@ -393,6 +447,8 @@ def test_options(work):
     for more, why in ((['--queue', '50'], 'give --rate, too'),
                       (['--queue', '50', '--rate', '0'], 'give --rate, too'),
                       (['--seed', '18446744073709551616'], 'from 0 to 18446744073709551615'),
+                      (['--members', '257'], 'up to 256'),
+                      (['--delay', '0x10'], 'a number from 0 to 60000'),
                       (['--seed', '-1'], 'from 0 to 18446744073709551615')):
         said = tt('hub', *where, *more, rc=2).stderr
         check(why in said.splitlines()[0], f'{more}: {said}')
@@ -406,17 +462,29 @@ def test_members(work):
     with hub(work, '--members', '2') as path, stranger(path), two_members(path) as (p, q):
         with Peer(path) as third:
             third.hello()
+            third.take(HELLO)
+            equal(struct.unpack('<4sBBHII16sQQQQ', third.take(HEAD))[1::7], (5, 2), 'why not')
             check(third.is_closed(), 'a third one')
+        with Vm(work, [*MACHINE, '-netdev', f'tt,id=n,group=g,connect={path}'], qmp=1) as vm:
+            wait_until(lambda: 'has all its members' in vm.stderr, 'a VM hears why')
+            # It tries again each second.
+            wait_until(lambda: read_bytes(f'{path}.stderr').count(b'is refused') > 1,
+                       'the hub says it again')
+            equal(vm.stderr.count('not connected'), 1, f'sentences: {vm.stderr}')
+            check('refused' in vm.qmp.hmp('info network'), 'its state')
+            vm.qmp.send('quit')
+            vm.wait(0)
         pass_on(p, q, 0, 3)
         q.sock.close()
 
-        def join():
-            with contextlib.suppress(OSError, TestFailure):
-                return Member(path).join()
-            return None
-        with wait_until(join, 'another one is let in') as another:
-            another.send(another.framed(TO_ALL, seq=9, run=b'a' * 16))
-            equal(p.frame()[0], 9, 'its frame')
+        p.sock.settimeout(2)
+
+        def is_heard():                 # not if the hub has yet to see that one has left
+            with contextlib.suppress(OSError, TestFailure), Member(path).join() as another:
+                another.send(another.framed(TO_ALL, seq=9, run=b'a' * 16))
+                return p.frame()[0] == 9
+            return False
+        wait_until(is_heard, 'another one is let in')
     said = read_bytes(f'{path}.stderr').decode()
     check('the hub has its 2 members' in said, said)
 
@@ -514,7 +582,16 @@ def test_other_names(work):
                                f'connect={work}/./hub,key-file={other}')
     said = live_commands(work, folder, 0)
     equal(said.splitlines()[0].count('--listen'), 1, said)
+    hub_has_no_time(work, folder, path)
     with open(other, 'ab') as out:
         out.write(b'!')
     said = one_sentence(live_commands(work, folder, 1), 'two keys')
     check('different keys' in said, said)
+
+
+def hub_has_no_time(work, folder, path):
+    """One who does not take who connects is there all the same."""
+    with no_time(path):
+        said = one_sentence(tt('group', 'live', folder, '--to', f'{work}/late', rc=1).stderr,
+                            'too many')
+    check('too many wait at' in said and not os.path.exists(f'{work}/late'), said)

@@ -17,8 +17,9 @@ from guests import guest_args
 from strangers import Member
 from test_group import (ROUNDS, check_rounds, free_port, friend, group_points, guest, hub,
                         md5_of, nic, server_args)
-from ttlib import (MACHINE, SLOW, TestFailure, Vm, check, check_exact, equal, limit, one_sentence,
-                   read_bytes, recorder, tool, tt, wait_until)
+from test_robust import mount_small
+from ttlib import (MACHINE, SLOW, TestFailure, Vm, check, check_exact, equal, limit,
+                   one_sentence, read_bytes, recorder, tool, tt, wait_until)
 
 # The host does something between the rounds, and must find the guests running.
 SLOWLY = ROUNDS.replace('i=1\nwhile [ $i -le 20 ]; do\n',
@@ -75,7 +76,7 @@ def check_went_on(work, vm, name, md5, most=20):
     class Console:
         serial = text
     Console.name = name
-    check_rounds(Console, md5, int(first.group(1)))
+    check_rounds(Console, md5, int(first.group(1)), 20)
     check(vm.serial.count(b'TT-DONE') == 0, f'{name} had ended before')
 
 
@@ -89,7 +90,7 @@ def members_of_incidents(*args):
 
 def list_of(work, name, members):
     path = os.path.join(work, name)
-    with open(path, 'w', encoding='ascii') as out:
+    with open(path, 'w', encoding='utf-8') as out:
         out.write(f'[group]\nname={name}\n[members]\n')
         out.writelines(f'{member}={run}\n' for member, run in members.items())
     return path
@@ -130,7 +131,8 @@ def test_two(work):
     check_went_on(work, client, 'client2', md5)
     check('fit together' in tt('group', 'check', second).stdout, 'tt group check')
     equal(group_points(second), [], 'checkpoints that nobody asked for')
-    answer = json.loads(tt('group', 'compare', os.path.join(work, 'group'), second, '--json').stdout)
+    answer = json.loads(tt('group', 'compare', os.path.join(work, 'group'), second,
+                           '--json').stdout)
     equal([m['name'] for m in answer['members']], ['client2', 'server'], f'{answer}')
     check(all(m['same'] + m['different'] > 20 for m in answer['members']), f'{answer}')
     check_exact(work, os.path.join(second, 'client2'), name='second-rep',
@@ -155,7 +157,7 @@ def live_says_no(work):
     group = os.path.join(work, 'group')
     there = os.path.join(work, 'there')
     os.mkdir(there)
-    for args, why in ((['--at', '@group-7', '--to', f'{work}/x'], 'has no checkpoint'),
+    for args, why in ((['--at', '@group-7', '--to', f'{work}/x'], 'no member of group has'),
                       (['--to', there], 'cannot create'),
                       (['--to', f'{group}/server.run/x'], 'inside the run')):
         said = one_sentence(tt('group', 'live', group, *args, rc=1).stderr, str(args))
@@ -251,7 +253,8 @@ def live_hub_fails(work, folder):
         equal(len(hubs), 1, 'hubs')
         # Another one from the same recording would meet these members at the hub.
         again = ['group', 'live', folder, '--to', f'{work}/again']
-        wait_until(lambda: tt(*again, '--print', rc=None).returncode, 'the hub has its members')
+        wait_until(lambda: tt(*again, '--print', rc=None).returncode,
+                   'the hub has its members')
         said = one_sentence(tt(*again, rc=1).stderr, 'two at once')
         check('lets nobody else in' in said and not os.path.exists(f'{work}/again'), said)
         os.kill(int(hubs[0]), signal.SIGKILL)
@@ -413,6 +416,37 @@ def test_hub_by_two_names(work):
         _, wrong = process.communicate(timeout=60 * SLOW)
     check('goes on from' in said, f'{said} {wrong}')
     equal(process.returncode, 0, wrong)
+    if os.geteuid() == 0:
+        live_on_full_disk(work, vms)
+
+
+def live_on_full_disk(work, vms):
+    """The command says which member stands still since the disk is full. Names that are no
+    ASCII take as much room as others."""
+    place = mount_small(work, '4m')
+    try:
+        listed = list_of(work, 'named', {'é': vms['a'].run, 'b': vms['b'].run})
+        with subprocess.Popen([tool('tt'), 'group', 'live', listed, '--to', f'{place}/second',
+                               '--hub', '', *CONSOLE, 'null'], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, encoding='utf-8') as process:
+            try:
+                said = [process.stdout.readline() for _ in range(3)]
+                equal(len({line.index('process') for line in said[1:]}), 1, f'{said}')
+                for name in 'é', 'b':           # what it begins with is written
+                    wait_until(lambda run=f'{place}/second/{name}':
+                               os.path.exists(f'{run}/manifest') and
+                               os.path.getsize(f'{run}/log') > 0, f'{name} records')
+                with contextlib.suppress(OSError), open(f'{place}/full', 'wb', 0) as out:
+                    while True:
+                        out.write(bytes(4096))
+                wrong = process.stderr.readline()
+            finally:
+                process.terminate()
+            process.communicate(timeout=60 * SLOW)
+    finally:
+        subprocess.run(['umount', '-l', place], check=False)
+    check(re.match(r'tt: (é|b) is stopped because its recording cannot be written: .*No '
+                   "space left on device; use 'cont'", wrong), wrong)
 
 
 @limit(100)
@@ -456,10 +490,24 @@ def test_checkpoints_in_one_read(work):
                 wait_until(lambda last=numbers[-1]: last in made_of(work, vm), 'the last one',
                            30)
             check(said in vm.stderr, vm.stderr)
+        said_is_kept(work, vm)
         vm.qmp.send('quit')
         vm.wait(0)
-    equal(made_of(work, vm), [2, 5], 'checkpoints')
+    equal(made_of(work, vm), [2, 5, 6, 7, 8, 9], 'checkpoints')
     equal(vm.stderr.count('it heard of the next'), 2, vm.stderr)
+
+
+def said_is_kept(work, vm):
+    """What QEMU says is done is in the files, should it be killed at once; and the incident is
+    where its mark is."""
+    alone = list_of(work, 'alone', {'alone': vm.run})
+    for number in range(6, 10):
+        vm.qmp.cmd('tt-checkpoint-add', 30, group=True)
+        equal(made_of(work, vm)[-1:], [number], 'the last checkpoint')
+        incident = vm.qmp.cmd('tt-incident', what='none')
+        found = members_of_incidents(alone)[-1:]
+        equal([(i['mark'], i['members']) for i in found],
+              [(incident['mark'], {'alone': incident['position']})], 'the last incident')
 
 
 def friend_member(path):
@@ -478,8 +526,9 @@ def made_of(work, vm):
 
 @limit(100)
 def test_strangers(work):
-    """A peer that reports incidents without end: ten are marked, the others dropped; one that is damaged ends the connection. A VM that is not recorded, or shows
-    its past, goes on."""
+    """A peer that reports incidents without end: ten are marked, the others dropped; one
+    that is damaged ends the connection. A VM that is not recorded, or shows its past, goes
+    on."""
     path = os.path.join(work, 'sock')
     with recorder(work, [*guest_args(work, 'torture', 'rounds=1000000 percent=30'),
                          '-netdev', f'tt,id=net0,group=g,listen={path}', '-device',

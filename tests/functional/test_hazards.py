@@ -116,25 +116,41 @@ for _name, _hazard in HAZARDS.items():
     globals()['test_' + _name.replace('-', '_')] = hazard_test(_name, _hazard)
 
 
+MACHINE_CHECK = 'mce 0 1 0x9400000000000000 0 0x1000 0'
+
+
 def let_run(vm):
     """The guest does some hundred rounds."""
     events = vm.qmp.cmd('query-tt')['events']
     wait_until(lambda: vm.qmp.cmd('query-tt')['events'] > events + 100, 'it works')
 
 
-def plugged_in(work, name, options=''):
-    """Devices that map nothing are plugged in; the ended replay, and the recorder."""
-    with recorder(work, guest_args(work, 'abits', 'rounds=1000000000'), name, options,
-                  qmp=1) as vm:
+def disturbed(work, guest, steps, name='rec', options='', args=()):
+    """Each of @steps is done to a guest that is at work; the ended recorder."""
+    with recorder(work, [*guest_args(work, guest, 'rounds=1000000000'), *args], name,
+                  options, qmp=1) as vm:
         vm.wait_serial('start')
-        for i in range(8):
-            vm.qmp.cmd('device_add', driver='virtio-rng-pci', id=f'rng{i}')
+        for step in steps:
             let_run(vm)
+            step(vm)
+        let_run(vm)
         vm.qmp.send('quit')
         vm.wait(0)
+    return vm
+
+
+def then_replayed(work, vm, name):
+    """The ended replay, and the recorder."""
     with replayer(work, vm.run, (), f'{name}-rep', ',at-end=exit') as rep:
         rep.wait()
     return rep, vm
+
+
+def plugged_in(work, name, options=''):
+    """Devices that map nothing are plugged in."""
+    steps = [lambda vm, i=i: vm.qmp.cmd('device_add', driver='virtio-rng-pci', id=f'rng{i}')
+             for i in range(8)]
+    return then_replayed(work, disturbed(work, 'abits', steps, name, options), name)
 
 
 @limit(120)
@@ -152,20 +168,11 @@ def test_map_commit(work):
 
 
 def looked_at(work, name, options=''):
-    """A checkpoint in the midst of the run, at which the vCPU is logged, and a
-    machine check; the ended replay, and the recorder."""
-    with recorder(work, guest_args(work, 'fpenv', 'rounds=1000000000'), name, options, qmp=1) as vm:
-        vm.wait_serial('start')
-        for command in ('tt checkpoint add', 'mce 0 1 0x9400000000000000 0 0x1000 0',
-                        'tt checkpoint add'):
-            let_run(vm)
-            vm.qmp.hmp(command)
-        let_run(vm)
-        vm.qmp.send('quit')
-        vm.wait(0)
-    with replayer(work, vm.run, (), f'{name}-rep', ',at-end=exit') as rep:
-        rep.wait()
-    return rep, vm
+    """A checkpoint in the midst of the run, at which the vCPU is logged, and a machine
+    check."""
+    steps = [lambda vm, command=command: vm.qmp.hmp(command)
+             for command in ('tt checkpoint add', MACHINE_CHECK, 'tt checkpoint add')]
+    return then_replayed(work, disturbed(work, 'fpenv', steps, name, options), name)
 
 
 @limit(100)
@@ -213,14 +220,7 @@ def test_watch_tlb(work):
 def test_state_tlb(work):
     """A vCPU whose state others have changed begins with an empty TLB, in the recording
     as in the replay, which loads it: accessed bits would show the difference."""
-    with recorder(work, guest_args(work, 'abits', 'rounds=1000000000'), qmp=1) as vm:
-        vm.wait_serial('start')
-        for _ in range(8):
-            let_run(vm)
-            vm.qmp.hmp('mce 0 1 0x9400000000000000 0 0x1000 0')
-        let_run(vm)
-        vm.qmp.send('quit')
-        vm.wait(0)
+    vm = disturbed(work, 'abits', 8 * [lambda vm: vm.qmp.hmp(MACHINE_CHECK)])
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
 
 
@@ -228,16 +228,11 @@ def test_state_tlb(work):
 def test_written_back(work):
     """gdb writes a register and writes it back: nothing differs but the TLB, which is
     empty now."""
-    with recorder(work, guest_args(work, 'abits', 'rounds=1000000000') + Gdb.args(work, 'g'),
-                  'g', qmp=1) as vm:
-        vm.wait_serial('start')
-        for _ in range(5):
-            let_run(vm)
-            Gdb(vm)('set $old = $cr3', 'set $cr3 = $old + 4096', 'set $cr3 = $old')
-            vm.qmp.cmd('cont')
-        let_run(vm)
-        vm.qmp.send('quit')
-        vm.wait(0)
+    def write_back(vm):
+        Gdb(vm)('set $old = $cr3', 'set $cr3 = $old + 4096', 'set $cr3 = $old')
+        vm.qmp.cmd('cont')
+
+    vm = disturbed(work, 'abits', 5 * [write_back], 'g', args=Gdb.args(work, 'g'))
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=90)
 
 

@@ -33,7 +33,8 @@ def linux_job(work):
     args += linux_disk(work, size=DISK) + linux_net()
     args += ['-drive', f'file={ide},format=raw,if=ide', '-fw_cfg',
              f'name=opt/tt/payload,file={payload}']
-    return Job('linux', args, limit=200, options=',checkpoint-interval=10', before=f'httpd -p {PORT} -h /tmp/in')
+    return Job('linux', args, limit=200, options=',checkpoint-interval=10',
+               before=f'httpd -p {PORT} -h /tmp/in')
 
 
 def check_console(console):
@@ -57,7 +58,8 @@ def converted(work, run):
     check(pages, 'no landmark has more than 3,000 pages')
     check(re.search(r'[1-9]\d* checkpoints compared', found[1]), 'no checkpoint')
     check(landmarks > 300, f'only {landmarks} landmarks')
-    check('differs from the recorded RAM' not in vm.stderr, f'RAM at the end: {vm.stderr[-800:]}')
+    check('differs from the recorded RAM' not in vm.stderr,
+          f'RAM at the end: {vm.stderr[-800:]}')
     equal(events(run.dir, 'landmark'), 0, 'landmarks in the converted log')
     return vm
 

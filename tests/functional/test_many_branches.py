@@ -13,8 +13,8 @@ BESIDES = 6 * 4096
 @limit(100)
 def test_twenty(work):
     """Twenty branches of one checkpoint each write 4 KiB: each disk takes one cluster and
-    what says where it is, each branch little more; every one has what it wrote, the parent is as it
-    was, and they replay exactly."""
+    what says where it is, each branch little more; every one has what it wrote, the parent
+    is as it was, and they replay exactly."""
     seen = []
 
     def look(vm):

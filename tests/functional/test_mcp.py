@@ -334,6 +334,37 @@ def test_whose_turn(work):
         client.end()
 
 
+def check_odd_lines(run):
+    """Each line has an answer, and what a tool does not know is not left out."""
+    hello = {'protocolVersion': '2025-06-18', 'capabilities': {},
+             'clientInfo': {'name': 'test', 'version': '1'}}
+    lines = ['no JSON', '{"jsonrpc": "2.0", "id": {}}', *(json.dumps(
+        {'jsonrpc': '2.0', 'id': n, 'method': method, 'params': params})
+        for n, method, params in (
+            (1, 'initialize', hello),
+            (2, 'tools/call', {'name': 'console', 'arguments': {'last': 3}}),
+            (3, 'tools/call', {'name': 'info', 'arguments': {'all': True}})))]
+    with subprocess.Popen([tool('tt'), 'mcp', run, '--qemu', qemu_binary()], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        try:
+            answers = []
+            for line in lines:
+                p.stdin.write(f'{line}\n')
+                p.stdin.flush()
+                answers.append(json.loads(p.stdout.readline()))
+            p.stdin.close()
+            equal(p.wait(60 * SLOW), 0, 'the server')
+        finally:
+            p.kill()
+    equal([(a['id'], a['error']['code']) for a in answers[:2]],
+          [(None, -32700), (None, -32600)], 'answers to what is no request')
+    for answer, words in zip(answers[3:], (
+            "console has no parameter 'last': it has 'to', 'from', 'lines'",
+            "info has no parameter 'all': it has none")):
+        said = answer['result']
+        check(said.get('isError') and words in said['content'][0]['text'], f'{answer}')
+
+
 @limit(60)
 def test_refused(work):
     """What is no run, and what is missing, gets one sentence before the server starts."""
@@ -355,6 +386,7 @@ def test_refused(work):
                               stdin=subprocess.DEVNULL, check=False)
         equal(done.returncode, 1, 'without node')
         check('node is not installed' in done.stderr, done.stderr)
+        check_odd_lines(run)
 
 
 @limit(60)

@@ -7,8 +7,8 @@ import re
 from guests import guest_args
 from test_gdb_lines import debugged, lines_run, positions
 from test_gdb_watch import FLUSH, WHERE
-from ttlib import (QmpError, TestFailure, check, digest, digest_at, end_of, equal, goto, goto_exact,
-                   limit, record, run_to_end, seed, stopped_replay)
+from ttlib import (QmpError, TestFailure, check, digest, digest_at, end_of, equal, goto,
+                   goto_exact, limit, record, run_to_end, seed, stopped_replay)
 
 
 def straight(work, run, places):

@@ -12,7 +12,7 @@ from disker import qemu_img
 from test_branch import brancher, tree_hash
 from ttlib import (REPO, check, equal, goto_exact, limit, one_sentence,
                    qemu_binary, replay, replayer, run_tool, stopped_replay,
-                   tool)
+                   tool, wait_until)
 
 PLACE = os.path.join(REPO, 'tests', 'golden', 'runs')
 OLD_IMAGE = '/tmp/tt-old/disk.img'
@@ -105,6 +105,7 @@ def test_branch_of_overlays(work):
             '-bios', bios, '-drive', f'file={image},format=raw,if=ide,index=0']
     for at, byte in (2, 0x11), (3, 0x5a):
         with brancher(work, args, run, at, f'at{at}', ',force=on', qmp=1) as vm:
+            wait_until(lambda v=vm: v.qmp.cmd('query-tt')['live'], 'it has run')
             for what in (f'read -P {byte} 0 64k', 'read -P 0x11 64k 64k',
                          'write -P 0x77 32k 64k', 'read -P 0x77 32k 64k'):
                 said = vm.qmp.hmp(f'qemu-io ide0-hd0 "{what}"')

@@ -6,8 +6,8 @@ import os
 
 from guests import guest_args
 from origins import compare
-from ttlib import (check, equal, limit, one_sentence, qemu_binary, record, run_tool, seed,
-                   tt)
+from ttlib import (BUILD, check, equal, limit, one_sentence, qemu_binary, record, run_tool,
+                   seed, tt)
 
 
 def origin(run, pos, place, *args, rc=0):
@@ -180,5 +180,7 @@ def test_refusals(work):
                                 (5, '$rax;5 $rbx', 2, "';'")):
         done = tt('origin', run, str(pos), place, '--qemu', qemu_binary(), rc=rc)
         check(why in one_sentence(done.stderr.split('usage:')[0], why), done.stderr)
+    equal(origin(run, 3000, ' $rax ', '--symbols', f'{BUILD}/guests/lines64.debug')['nodes'],
+          origin(run, 3000, '$rax')['nodes'], 'blanks around a register')
     far = origin(run, 3000, '*(u8 *)0x100000', '--within', '2')['nodes'][0]
     equal(far['how'], 'far', 'a write further back than --within')

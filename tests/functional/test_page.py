@@ -62,8 +62,10 @@ def record_some(work):
     with recorder(work, guest_args(work, 'torture', 'rounds=30 percent=30'), 'page',
                   qmp=1) as vm:
         vm.wait_serial('ticks')
+        vm.qmp.cmd('stop')              # it does not end before the host is ready
         place = vm.qmp.cmd('tt-mark', name='here')
         point = add_full(vm)
+        vm.qmp.cmd('cont')
         vm.wait(0)
     return vm.run, place['position'], point
 

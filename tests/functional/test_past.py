@@ -187,8 +187,8 @@ def test_gdb(work):
         gdb = Gdb(vm)
         text = gdb('reverse-stepi', 'monitor info tt', 'reverse-stepi',
                    'monitor info tt', 'stepi', 'set $rax = 1',
-                   'monitor tt goto 1000', 'continue', 'monitor info tt', 'monitor tt goto end',
-                   'monitor info tt')
+                   'monitor tt goto 1000', 'continue', 'monitor info tt',
+                   'monitor tt goto end', 'monitor info tt')
         check(text.count('this is the past') >= 3, f'gdb says: {text}')
         seen = [(int(a), int(b)) for a, b in
                 re.findall(r'position (\d+) of (\d+)', text)]

@@ -19,6 +19,14 @@ def check_smp(serial, count):
           f'the guest did not bring up {count} CPUs')
 
 
+def same_elsewhere(work, run, digests):
+    """What a process that only goes forward has at these positions."""
+    with stopped_replay(work, run, 'other', timeout=60) as straight:
+        for place in sorted(digests):
+            equal([*digest_at(straight, place)[1:]], digests[place],
+                  f'digest at {place}')
+
+
 def travel(work, run, count, rng):
     """Random positions in random order have the digests of a straight run."""
     wanted = {}
@@ -216,10 +224,7 @@ def test_steps_of_one(work):
                     if last - first > 5]
             walk_turn(gdb, rep, turns, cpu, rng.choice(full))
             position, *digests[position] = digest(rep)
-    with stopped_replay(work, run, 'other', timeout=60) as straight:
-        for place in sorted(digests):
-            equal([*digest_at(straight, place)[1:]], digests[place],
-                  f'digest at {place}')
+    same_elsewhere(work, run, digests)
 
 
 @limit(90)
@@ -250,6 +255,65 @@ def test_stops_of_others(work):
               threads[3] == '1' and threads[4] != '1',
               f'threads {threads}: {text}')
         equal(text.count(f'= {shared:#x}'), 2, f'breakpoints met in {text}')
+
+
+@limit(120)
+def test_steps_back_of_selected(work):
+    """A step back is one of the thread that gdb has selected, whose turn it is or not, and
+    as Hc names it or Hg; from anywhere in a turn."""
+    rng, digests = seed(), {}
+    run = record(work, guest_args(work, 'smp'), timeout=60)
+    turns = Turns(run)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'),
+                        timeout=100) as rep:
+        gdb = Packets(rep.socket_path('gdb'))
+        for n in range(12):
+            cpu, whose = rng.randrange(4), rng.randrange(4)
+            first, last = rng.choice([turn for turn in turns.of[whose][50:-50]
+                                      if turn[1] - turn[0] > 5])
+            goto(rep, position=rng.choice((first, first + 1, last - 1, last)))
+            select = (f'Hgp1.{cpu + 1}', f'Hcp1.{cpu + 1}')[n % 2]
+            gdb('Hcp1.0')
+            for _ in range(3):
+                here = rep.qmp.cmd('query-tt')['position']
+                equal(gdb(select), 'OK', select)
+                reply = gdb('bs')
+                check(reply.startswith(f'T05thread:p01.0{cpu + 1};'),
+                      f'a step back of vCPU {cpu} from {here}: {reply}')
+                equal(rep.qmp.cmd('query-tt')['position'], turns.backward(cpu, here),
+                      f'a step back of vCPU {cpu} from {here}')
+            position, *digests[position] = digest(rep)
+    same_elsewhere(work, run, digests)
+
+
+@limit(120)
+def test_gdb_steps_back_of_selected(work):
+    """gdb's reverse-stepi is of its selected thread, with each kind of scheduler locking;
+    a breakpoint at which another vCPU stands stops it."""
+    run = record(work, guest_args(work, 'smp'), timeout=60)
+    turns = Turns(run)
+    whose = 0
+    first, last = next(turn for turn in turns.of[whose][100:] if turn[1] - turn[0] > 500)
+    here = first + 300
+    wanted = turns.backward(2, here)
+    with stopped_replay(work, run, args=Gdb.args(work, 'rep'), timeout=100) as rep:
+        for mode in ('off', 'on', 'step', 'replay'):
+            goto(rep, position=here)
+            text = Gdb(rep)(f'set scheduler-locking {mode}', 'thread 3', 'info threads',
+                            'reverse-stepi', 'thread', 'monitor info tt', 'stepi', 'thread',
+                            'monitor info tt')
+            check('SIGTRAP' not in text, f'{mode}: it ended elsewhere: {text}')
+            equal(re.findall(r'Current thread is (\d)', text), ['3', '3'], f'{mode}: threads')
+            equal([int(p) for p in re.findall(r'position (\d+) of', text)],
+                  [wanted, wanted + 1], f'{mode}: positions')
+        goto(rep, position=here - 1)
+        before = int(re.search(r'[ER]IP=([0-9a-f]+)', rep.qmp.hmp(
+            'info registers -a').split('CPU#0')[1])[1], 16)
+        goto(rep, position=here)
+        text = Gdb(rep)(f'hbreak *{before:#x}', 'thread 3', 'reverse-stepi', 'thread',
+                        'monitor info tt')
+        check('Thread 1 hit Breakpoint' in text and f'position {here - 1} of' in text,
+              f'the breakpoint of another: {text}')
 
 
 @limit(120)

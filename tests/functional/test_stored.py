@@ -14,7 +14,7 @@ from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
                          wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
                    REPO, limit, one_sentence, read_bytes, record, recorder, run_tool,
-                   seed, stopped_replay, tool, wait_until, Vm)
+                   seed, stopped_replay, tool, tt, wait_until, Vm)
 
 FILES = ('pages', 'checkpoints')
 OFTEN = ',checkpoint-interval=0.3'
@@ -215,6 +215,20 @@ def spoil_first_group(path):
         f.write(data)
 
 
+def check_lost(work, run, name):
+    """Without one of its two files the stored checkpoints are lost, and everybody says so."""
+    why = f"checkpoints are lost, as '{run}/{name}' is missing"
+    os.unlink(os.path.join(run, name))
+    done = tt('info', run, rc=1)
+    check('cannot be used: a replay makes its own' in done.stdout and why in done.stderr,
+          f'{done}')
+    said = one_sentence(tt('check', run, rc=1).stderr, name)
+    check(why in said and 'takes it longer to travel' in said, said)
+    with stopped_replay(work, run, f'no-{name}') as vm:
+        goto(vm, position=5)
+    check('makes its own checkpoints' in vm.stderr and why in vm.stderr, vm.stderr)
+
+
 @limit(120)
 def test_damaged_start(work):
     """The start is what all movements backwards end with. Where it is damaged the
@@ -230,6 +244,8 @@ def test_damaged_start(work):
         goto(vm, where='end')
         equal(digest_at(vm, 0), wanted[0], 'digest at the start')
     check('makes its own' in vm.stderr, vm.stderr)
+    for name in FILES:
+        check_lost(work, copy_of(run.dir, os.path.join(work, f'no-{name}.run')), name)
     copy = copy_of(run.dir, os.path.join(work, 'behind.run'))
     with stopped_replay(work, copy, 'behind',
                         options=',checkpoint-memory=1') as vm:

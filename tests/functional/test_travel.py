@@ -414,7 +414,7 @@ def test_told_to_end_with_a_movement(work):
 
 def test_digest_needs_a_stop(work):
     """query-tt-digest of a running VM is an error; without -tt as well."""
-    args = guest_args(work, 'torture', 'rounds=20')
+    args = guest_args(work, 'torture', 'rounds=100000')
     with recorder(work, args, qmp=1) as vm:
         vm.wait_serial('start')
         vm.qmp.error('query-tt-digest')

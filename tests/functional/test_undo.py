@@ -367,6 +367,21 @@ def undo_with_mux(vm, term, _):
     undo_by_keys(vm, term)
 
 
+def drop_by_key(vm, term):
+    """What the port has no room for yet is undone with what it has: no end of it comes."""
+    before, said = counts(vm)[0], len(term.text)
+    term.forget()
+    vm.qmp.cmd('stop')
+    term.send('echo "d"123456789012345678\r')
+    wait_until(lambda: counts(vm)[0] == before + 1, 'an input')
+    wait_until(lambda: not unread(term.sock), 'what the multiplexer takes')
+    term.send('\1u')
+    term.wait('more can be undone')
+    vm.qmp.cmd('cont')
+    term.line('echo "k"$a', 'k0\r\n')
+    check(b'5678' not in term.text[said:], f'{term.text[said:]}')
+
+
 def undo_by_keys(vm, term):
     """The keys of a multiplexer; what is typed right after them comes after the undo."""
     for n in range(3):
@@ -396,6 +411,7 @@ def undo_by_keys(vm, term):
     vm.qmp.cmd('cont')
     term.wait('n12345678901234567890\r\n')
     term.wait(PROMPT)
+    drop_by_key(vm, term)
     term.send('\1u' * (counts(vm)[0] + 3))         # more than there are
     term.wait('tt: 0 more can be undone')
 

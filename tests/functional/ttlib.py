@@ -256,12 +256,13 @@ class Qmp:
 class Vm:
     """One QEMU process: use it in a with statement, so that it ends.
 
-    qmp is the number of QMP sockets (each serves one client at a time).
+    qmp is the number of QMP sockets (each serves one client at a time). With typed=True
+    the serial port takes what type() sends.
     """
 
     count = 0
 
-    def __init__(self, work, args, name=None, qmp=0, serial=True,
+    def __init__(self, work, args, name=None, qmp=0, serial=True, typed=False,
                  timeout=60, cwd=None, binary=None):
         Vm.count += 1
         self.name = name or f'vm{Vm.count}'
@@ -274,7 +275,11 @@ class Vm:
         self.process = None
         self.cwd = cwd
         self.serial_path = f'{self.base}.serial'
-        if serial:
+        if typed:
+            self.args += ['-chardev', f'socket,id=typed,path={self.socket_path("con")},'
+                          f'server=on,wait=off,logfile={self.serial_path}',
+                          '-serial', 'chardev:typed']
+        elif serial:
             self.args += ['-serial', f'file:{self.serial_path}']
         self.qmp_paths = [self.socket_path(f'qmp{i}') for i in range(qmp)]
         for path in self.qmp_paths:
@@ -368,6 +373,19 @@ class Vm:
             fields = f.read().rsplit(')', 1)[1].split()
         ticks = int(fields[11]) + int(fields[12])
         return ticks / os.sysconf('SC_CLK_TCK')
+
+    def type(self, line):
+        """Types a line at the serial port of a Vm with typed=True."""
+        wait_until(lambda: os.path.exists(f'{self.base}.con'), f'the port of {self.name}')
+        with socket.socket(socket.AF_UNIX) as keys:
+            keys.settimeout(30 * SLOW)
+            keys.connect(f'{self.base}.con')
+            keys.sendall(line.encode() + b'\r')
+            # It is taken when the other side has read it; then the port is free again.
+            keys.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):
+                while keys.recv(4096):
+                    pass
 
     def wait_serial(self, text, timeout=30):
         """Waits until the console shows a text."""

@@ -78,7 +78,8 @@ def undo_recorder(work, args=(), name='u', options='', works='shell', mux='off',
     """A Vm with a shell of the guest's on a socket, and undo."""
     path = os.path.join(work, f'{name}.con')
     args = [*linux_args(works, 'quiet', memory='128'), *args, '-chardev',
-            f'socket,id=con,path={path},server=on,wait=off,mux={mux}', '-serial', 'chardev:con']
+            f'socket,id=con,path={path},server=on,wait=off,mux={mux}', '-serial',
+            'chardev:con']
     vm = recorder(work, args, name, f',undo=console{options}', qmp=1, serial=False, **kw)
     vm.console = path
     return vm

@@ -134,8 +134,8 @@ class Edu(Device):
 
 class EduLate(Edu):
     """Does its DMA when it is reset or no longer bus master, and signals the last of four
-    vectors when it has them. A write of a number for its factorial is a lie: after it, nothing that the
-    device does may reach the guest, and it does all that it can."""
+    vectors when it has them. A write of a number for its factorial is a lie: after it,
+    nothing that the device does may reach the guest, and it does all that it can."""
 
     irqs = {INTX: 1, MSI: 4}
 

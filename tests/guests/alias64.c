@@ -16,28 +16,10 @@ volatile u32 stage;
 volatile u64 bits = 1;                  /* of 40 bits, and of others above them */
 volatile u32 *window = (u32 *)(512UL << 20);
 
-static inline u64 get_cr3(void)
-{
-    u64 v;
-
-    __asm__ volatile("mov %%cr3, %0" : "=r"(v));
-    return v;
-}
-
-static inline void set_cr3(u64 v)
-{
-    __asm__ volatile("mov %0, %%cr3" :: "r"(v) : "memory");
-}
-
 /* The same byte, 1 GiB above. */
 static void *alias(volatile void *p)
 {
     return (u8 *)p + (1UL << 30);
-}
-
-static u64 *table(u64 entry)
-{
-    return (u64 *)(entry & ~0xfffUL);
 }
 
 static void wait(void)
@@ -190,7 +172,7 @@ static void by_hidden_page(u64 *m2)
 
 void start64(const u32 *multiboot)
 {
-    u64 *m3 = table(table(get_cr3())[0]), *m2 = table(m3[0]);
+    u64 *m3 = table_of(table_of(get_cr3())[0]), *m2 = table_of(m3[0]);
 
     (void)multiboot;
     m3[1] = (u64)m2 | 3;

@@ -206,8 +206,9 @@ static void be_greedy(u32 how)
     for (u16 i = 2; i < QUEUE; i++) {
         u32 is_hole = how == 2 && i > 2;
 
-        descs[i] = (struct desc) { is_hole ? HOLE : MEGABYTE, 0, how == 1 || is_hole ? LARGEST :
-                                   2 * PAGE, i + 1 < QUEUE ? 3 : 2, i + 1 };
+        descs[i] = (struct desc) { is_hole ? HOLE : MEGABYTE, 0,
+                                   how == 1 || is_hole ? LARGEST : 2 * PAGE,
+                                   i + 1 < QUEUE ? 3 : 2, i + 1 };
     }
     avail.ring[avail.idx % QUEUE] = 0;
     BARRIER();

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Guest "partdma": a disk writes a page of memory, then parts of it that the guest has
- * cleared, so that they are as before. Needs a disk on the first IDE channel whose words are never 0.
+ * cleared, so that they are as before. Needs a disk on the first IDE channel whose words are
+ * never 0.
  */
 #include "dev.h"
 

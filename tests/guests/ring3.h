@@ -18,7 +18,9 @@ static u64 gdt[6] = { 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000f
 
 static void load_tables(void)
 {
-    struct { u16 limit; u32 base; } __attribute__((packed)) pointer = { sizeof gdt - 1, (u32)gdt };
+    struct { u16 limit; u32 base; } __attribute__((packed)) pointer = {
+        sizeof gdt - 1, (u32)gdt
+    };
     u64 base = (u32)tss;
 
     tss[1] = (u32)(kernel_stack + sizeof kernel_stack);

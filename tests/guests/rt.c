@@ -171,6 +171,13 @@ void rt_fold_frame(const struct rt_frame *f)
 void rt_trap(struct rt_frame *f);
 void rt_trap(struct rt_frame *f)
 {
+    if (!handlers[f->vec] && (f->vec == IRQ_BASE + 7 || f->vec == IRQ_BASE + 15)) {
+        /* Spurious: a device that is gone lowered its line before the PIC was asked. */
+        if (f->vec == IRQ_BASE + 15) {
+            outb(PIC1, 0x20);
+        }
+        return;
+    }
     if (!handlers[f->vec]) {
         put_str(" trap");
         say("vec", f->vec);

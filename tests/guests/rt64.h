@@ -62,6 +62,33 @@ static inline void __attribute__((noreturn)) power_off(void)
     }
 }
 
+/* ---- page tables ---- */
+
+static inline u64 get_cr3(void)
+{
+    u64 v;
+
+    __asm__ volatile("mov %%cr3, %0" : "=r"(v));
+    return v;
+}
+
+static inline void set_cr3(u64 v)
+{
+    __asm__ volatile("mov %0, %%cr3" :: "r"(v) : "memory");
+}
+
+/* That an entry leads to. */
+static inline u64 *table_of(u64 entry)
+{
+    return (u64 *)(entry & ~0xfffUL);
+}
+
+/* On registers only. */
+static inline void work(u64 n)
+{
+    __asm__ volatile("1: dec %0; jnz 1b" : "+r"(n));
+}
+
 void start64(const u32 *multiboot);     /* the guest's */
 
 /* Multiboot's command line: those of option(). */

@@ -4,8 +4,8 @@
  * Guest "umip": user code may not read the system's registers (CR4.UMIP), and the masks of
  * the MTRRs are read.
  *
- * A recording that begins in it must know that, and have the masks as they are. Needs a CPU with UMIP. Options:
- * rounds=N (300), nmis=N (0): go on until so many NMIs came.
+ * A recording that begins in it must know that, and have the masks as they are. Needs a CPU
+ * with UMIP. Options: rounds=N (300), nmis=N (0): go on until so many NMIs came.
  */
 #include "ring3.h"
 

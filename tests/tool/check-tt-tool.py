@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tt tool promises, on runs made of the golden logs.
 
-    check-tt-tool.py TT DUMP-LOG KILL-AT
+    check-tt-tool.py TT DUMP-LOG KILL-AT FORGE-POINTS
 
 Prints TAP.
 """
@@ -22,7 +22,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ACCEPT = os.path.join(HERE, '..', 'golden', 'log-v1', 'accept')
 REJECT = os.path.join(HERE, '..', 'golden', 'log-v1', 'reject')
-TT, DUMP_LOG, KILL_AT = (os.path.abspath(x) for x in sys.argv[1:4])
+TT, DUMP_LOG, KILL_AT, FORGE_POINTS = (os.path.abspath(x) for x in sys.argv[1:5])
 BIG_LOG = 8             # seed of a random log with some thousand events
 MANIFEST = '''[run]
 features=0
@@ -104,8 +104,14 @@ def test_info_tells_what_was_recorded(work):
     run = make_run(work, golden('three-segments'))
     out = tt('info', run).stdout
     for text in ('qemu-of-the-test', 'QEMU 10.0.99', 'toy-cpu', '1.0 MiB',
-                 '0 to 14', '3 in 3 segments', 'cleanly'):
+                 '0 to 14', '3 in 3 segments', 'cleanly',
+                 'no checkpoints: a replay makes its own'):
         check(text in out, f'{text!r} is not in {out}')
+    for command in 'log', 'console':
+        check(not tt(command, run, '--from', '14').stderr, f'{command} up to the end')
+        done = tt(command, run, '--from', '15')
+        check(not done.stdout and done.stderr == 'tt: note: --from 15 is behind the end of '
+              'the run, position 14\n', f'{done}')
 
 
 def test_info_sends_no_control_characters(work):
@@ -158,7 +164,8 @@ def test_time_lies_between_two(work):
     run = make_run(work, golden('times'))
     for pos, ns, tsc, earlier, later in (
             (100, 1000000, 5000, 100, 150), (125, 1275000, 5550, 100, 150),
-            (150, 1550000, 6100, 150, 300), (225, 2275000, 7550, 150, 300), (300, 3000000, 9000, 300, 400),
+            (150, 1550000, 6100, 150, 300), (225, 2275000, 7550, 150, 300),
+            (300, 3000000, 9000, 300, 400),
             (399, 3990000, 9990, 300, 400), (400, 9000000, 15000, 400, 501),
             (451, 9504950, 15504, 400, 501)):
         got = json.loads(tt('time', run, str(pos), '--json').stdout)
@@ -312,8 +319,8 @@ def test_wrong_usage_is_told_from_a_problem(work):
 
 COMMANDS = ('info', 'log', 'stats', 'check', 'verify', 'find', 'origin', 'pack',
             'unpack', 'branch', 'trace', 'branches', 'compare-traces',
-            'syscalls', 'compare', 'disk', 'page', 'group', 'hub', 'watch', 'run-plugin', 'term', 'time',
-            'console', 'mcp')
+            'syscalls', 'compare', 'disk', 'page', 'group', 'hub', 'watch', 'run-plugin',
+            'term', 'time', 'console', 'mcp')
 
 
 def completed(work, *words):
@@ -441,6 +448,10 @@ def test_a_broken_pack_leaves_nothing(work):
                 file.write(bytes_)
             tt('unpack', pack, back, status=1)
             check(not os.path.exists(back), f'byte {at} leaves something')
+    with open(pack, 'wb') as file:
+        file.write(good)
+    said = tt('unpack', pack, os.path.join(work, 256 * 'x'), status=1).stderr
+    check('cannot create' in said and 'too long' in said, said)     # not: cannot rename
     check(sorted(os.listdir(work)) == ['p.ttrun', 'random.log', 'run'],
           f'{os.listdir(work)}')
 
@@ -632,6 +643,25 @@ def recorded(command, directory='/some where'):
                             f'command-line={command}\ndirectory={directory}')
 
 
+FULL_UUID = 'e174167d-59e4-46ee-aa40-3a1b0ac51676'      # of a run that was recorded
+FULL, FULL_POS = '3', 23992063
+
+
+def full_run(work, manifest):
+    """A run with a full checkpoint, which is at mark x, too."""
+    run = make_run(work, golden('one-event'),
+                   manifest.replace('10111213-1415-1617-1819-1a1b1c1d1e1f', FULL_UUID))
+    parts = os.path.join(tempfile.mkdtemp(dir=work), 'branch')
+    tt('unpack', os.path.join(HERE, '..', 'golden', 'runs', 'rules-3d-branch.ttrun'), parts)
+    parent = os.path.join(parts, 'parent')
+    shutil.copy(os.path.join(parent, 'pages'), run)
+    subprocess.run([FORGE_POINTS, parent, os.path.join(run, 'checkpoints'), 'full'],
+                   check=True, timeout=60)
+    with open(os.path.join(run, 'marks'), 'w', encoding='ascii') as f:
+        f.write(f'{FULL_POS} x\n5 early\n')
+    return run
+
+
 def printed_command(run, *args):
     """What tt branch --print would run: the directory and the arguments."""
     out = tt('branch', run, '--at', '@x', '--to', '/new,run', '--print', '--qemu',
@@ -644,7 +674,7 @@ def printed_command(run, *args):
 def test_a_branch_repeats_the_recorded_options(work):
     """But for those that would get in the way; values that look like options stay
     values."""
-    run = make_run(work, golden('one-event'), recorded(
+    run = full_run(work, recorded(
         "qemu -M pc -daemonize -s -S -append '-S  -qmp it''s' --gdb tcp::1 "
         '-qmp unix:/no/q,server=on -serial file:/a,b -chardev file,id=c,path=x '
         '-nodefaults -pidfile p -tt record,dir=a,,b,max-size=1G -m 64'))
@@ -664,8 +694,8 @@ def test_a_branch_repeats_the_recorded_options(work):
 
 def test_a_term_puts_one_port_on_the_terminal(work):
     def ports(options):
-        run = make_run(tempfile.mkdtemp(dir=work), golden('one-event'), recorded(f'qemu {options} -tt record'))
-        words = shlex.split(tt('term', run, '--at', '1', '--to', '/x', '--print', '--qemu',
+        run = full_run(tempfile.mkdtemp(dir=work), recorded(f'qemu {options} -tt record'))
+        words = shlex.split(tt('term', run, '--at', FULL, '--to', '/x', '--print', '--qemu',
                                '/bin/true').stdout)
         check(words[words.index('-tt') + 1].endswith(',undo=console'), f'{words}')
         return [words[i + 1] for i, word in enumerate(words) if word == '-serial']
@@ -681,9 +711,8 @@ def test_a_term_puts_one_port_on_the_terminal(work):
     for options, why in (('-nodefaults', 'no serial port'),
                          ('-serial none', 'no serial port'),
                          ('-chardev stdio,id=c -serial chardev:c', 'takes this terminal')):
-        run = make_run(tempfile.mkdtemp(dir=work), golden('one-event'),
-                       recorded(f'qemu {options}'))
-        said = tt('term', run, '--at', '1', '--to', '/x', '--print', '--qemu', '/bin/true',
+        run = full_run(tempfile.mkdtemp(dir=work), recorded(f'qemu {options}'))
+        said = tt('term', run, '--at', FULL, '--to', '/x', '--print', '--qemu', '/bin/true',
                   status=1).stderr
         check(why in said, said)
 
@@ -691,8 +720,8 @@ def test_a_term_puts_one_port_on_the_terminal(work):
 def test_a_printed_command_drives_no_terminal(work):
     odd = "-\x1b[31m'\\\\'1\x07\u0085\u009b"
     evil = recorded(f'qemu -append "{odd}" -name plain', '/some\x1bwhere')
-    run = make_run(work, golden('one-event'), evil)
-    out = tt('branch', run, '--at', '1', '--to', '/x', '--print', '--qemu',
+    run = full_run(work, evil)
+    out = tt('branch', run, '--at', FULL, '--to', '/x', '--print', '--qemu',
              '/bin/true').stdout
     check(out.strip().isprintable(), repr(out))
     args = out.split("'/bin/true' ")[1]
@@ -704,8 +733,8 @@ def test_a_printed_command_drives_no_terminal(work):
 
 
 def test_an_option_that_was_not_recorded_cannot_be_left_out(work):
-    run = make_run(work, golden('one-event'), recorded('qemu -m 64 -nodefaults'))
-    args = ('branch', run, '--at', '1', '--print', '--qemu', '/bin/true')
+    run = full_run(work, recorded('qemu -m 64 -nodefaults'))
+    args = ('branch', run, '--at', FULL, '--print', '--qemu', '/bin/true')
     for name in ('foo', '-smp', '64'):
         said = tt(*args, '--without', 'm', '--without', name, status=2).stderr
         check('has no option' in said, said)
@@ -714,15 +743,43 @@ def test_an_option_that_was_not_recorded_cannot_be_left_out(work):
 
 def test_a_branch_takes_no_socket_that_is_in_use(work):
     path = os.path.join(work, 's')
-    run = make_run(work, golden('one-event'), recorded(
-        'qemu -serial unix:s,server=on,wait=off', work))
-    args = ('branch', run, '--at', '1', '--print', '--qemu', '/bin/true')
+    run = full_run(work, recorded('qemu -serial unix:s,server=on,wait=off', work))
+    args = ('branch', run, '--at', FULL, '--print', '--qemu', '/bin/true')
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
         said = tt(*args, status=1).stderr
         check('--without -serial' in said and said.count('\n') == 1, said)
     tt(*args)                               # nobody listens any more
+
+
+def test_what_is_printed_could_be_run(work):
+    """What QEMU would refuse of the new run is refused with --print, too."""
+    run = full_run(work, recorded('qemu -m 64'))
+    new, empty = os.path.join(work, 'new'), os.path.join(work, 'empty')
+    os.mkdir(empty)
+    for command in ('branch', run, '--at', FULL), ('term',):
+        options = () if run in command else ('--', '-m', '64')
+        for to, why in ((run, 'already contains a run'), (TT, 'is not a directory'),
+                        (work, 'contains other files'),
+                        (os.path.join(run, 'x'), 'inside the run')):
+            said = tt(*command, '--to', to, '--print', '--qemu', '/bin/true', *options,
+                      status=1).stderr
+            check(why in said and said.count('\n') == 1, f'{to}: {said}')
+        for to in (new, empty):
+            tt(*command, '--to', to, '--print', '--qemu', '/bin/true', *options)
+        said = tt(*command, '--to', new, '--print', '--qemu', '/bin/none', *options,
+                  status=1).stderr
+        check('is not an executable program' in said, said)
+    for at, why in (('99', 'has no checkpoint 99'), ('@y', "no mark 'y'"),
+                    ('@early', 'no full checkpoint at position 5'),
+                    ('x', "not 'x'")):
+        said = tt('branch', run, '--at', at, '--to', new, '--print', '--qemu', '/bin/true',
+                  status=1).stderr
+        check(why in said and said.count('\n') == 1, f'{at}: {said}')
+    os.unlink(os.path.join(run, 'pages'))
+    said = tt('branch', run, '--at', FULL, '--print', '--qemu', '/bin/true', status=1).stderr
+    check('checkpoints are lost' in said and "pages' is missing" in said, said)
 
 
 def test_an_old_run_cannot_be_repeated(work):
@@ -887,13 +944,13 @@ def test_a_name_leads_where_the_kernel_goes(work):
 
 def test_a_branch_goes_where_the_kernel_goes(work):
     b = linked(work)
-    with open(os.path.join(b, 'run', 'manifest'), 'w', encoding='utf-8') as out:
-        out.write(recorded('qemu -m 64'))
+    shutil.rmtree(os.path.join(b, 'run'))
+    full_run(b, recorded('qemu -m 64'))
     program(b, 'exit 0')
-    out = tt('branch', 'a/lnk/../run', '--at', '1', '--to', 'a/lnk/../new/', '--print',
+    out = tt('branch', 'a/lnk/../run', '--at', FULL, '--to', 'a/lnk/../new/', '--print',
              '--qemu', 'a/lnk/../qemu', cwd=work).stdout
     check(shlex.split(out)[3:] == [f'{b}/qemu', '-m', '64', '-tt',
-                                   f'branch,dir={b}/run,at=1,to={b}/new'], out)
+                                   f'branch,dir={b}/run,at={FULL},to={b}/new'], out)
 
 
 def test_a_trace_is_written_where_it_can_be(work):

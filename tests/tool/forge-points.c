@@ -8,6 +8,7 @@
  *   tt-forge-points RUN NEW-CHECKPOINTS small    each RAM block has one page
  *   tt-forge-points RUN NEW-CHECKPOINTS banks    after the first one, each vCPU
  *                                                has too many for its array
+ *   tt-forge-points RUN NEW-CHECKPOINTS full     not hostile: all are full ones
  */
 #include "run/tt-cpstate.h"
 #include "run/tt-manifest.h"
@@ -90,11 +91,17 @@ static void add_banks(void **blob, size_t *len, uint32_t *flags)
     is_behind = true;
 }
 
+static void make_full(void **blob, size_t *len, uint32_t *flags)
+{
+    *flags |= TT_CHECKPOINT_FULL;
+}
+
 typedef void Way(void **blob, size_t *len, uint32_t *flags);
 
 static Way *way_of(const char *name)
 {
-    return !strcmp(name, "small") ? shrink : !strcmp(name, "banks") ? add_banks : change;
+    return !strcmp(name, "small") ? shrink : !strcmp(name, "banks") ? add_banks :
+        !strcmp(name, "full") ? make_full : change;
 }
 
 int main(int argc, char **argv)
@@ -108,7 +115,7 @@ int main(int argc, char **argv)
 
     if (argc != 4) {
         fprintf(stderr, "usage: tt-forge-points RUN NEW-CHECKPOINTS "
-                "SEED|small|banks\n");
+                "SEED|small|banks|full\n");
         return 2;
     }
     rng = g_rand_new_with_seed(strtoul(argv[3], NULL, 0));

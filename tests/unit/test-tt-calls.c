@@ -165,7 +165,8 @@ static void test_keys(void)
 static void test_refuses(void)
 {
     static const char *const bad[] = {
-        "", "call", "call x", "call 1 2 3", "exec 1", "exec 1 2 ", "back 1 2 3", "CALL 1 2 3 4 v",
+        "", "call", "call x", "call 1 2 3", "exec 1", "exec 1 2 ", "back 1 2 3",
+        "CALL 1 2 3 4 v",
         "tt-merge: end",
     };
     TtCalls *c = tt_calls_new();

@@ -3,71 +3,7 @@
  * The causal index against brute force: random histories of a few runs, whose order is
  * the closure of a matrix, and whose cuts are all tried.
  */
-#include "net-tt/tt-causal-int.h"
-
-#include <glib.h>
-
-#define RUNS_MAX    5
-#define EVENTS_MAX  64
-
-typedef struct Event {
-    unsigned run, nth;          /* of its run */
-    uint64_t pos;
-    int cause;                  /* event that sent it; -1: it is a send */
-    uint64_t seq;               /* of a send */
-} Event;
-
-typedef struct History {
-    unsigned n_runs, n, n_of[RUNS_MAX];
-    Event e[EVENTS_MAX];        /* as they happened */
-    bool before[EVENTS_MAX][EVENTS_MAX];
-    uint64_t end[RUNS_MAX];
-} History;
-
-/* In real order; frames overtake each other, get lost, go to several. @step: how far a
- * position moves at most; 0 is possible, but not between a send and what follows it. */
-static void make(History *h, unsigned n_runs, unsigned n, unsigned overtaking)
-{
-    uint64_t pos[RUNS_MAX] = { 0 }, seq[RUNS_MAX];
-    bool has_sent[RUNS_MAX] = { false };
-
-    memset(h, 0, sizeof(*h));
-    h->n_runs = n_runs;
-    for (unsigned i = 0; i < n_runs; i++) {
-        seq[i] = g_test_rand_int_range(0, 5);
-    }
-    while (h->n < n) {
-        Event *e = &h->e[h->n];
-        unsigned run = g_test_rand_int_range(0, n_runs);
-        int cause = h->n ? g_test_rand_int_range(0, h->n) : -1;
-
-        if (cause >= 0 && cause + (int)overtaking < (int)h->n) {
-            cause = h->n - 1 - cause % overtaking;
-        }
-        if (cause < 0 || g_test_rand_bit() || h->e[cause].cause >= 0 ||
-            h->e[cause].run == run) {
-            cause = -1;
-        }
-        pos[run] += g_test_rand_int_range(0, 3) + has_sent[run];
-        has_sent[run] = cause < 0;
-        *e = (Event) { .run = run, .nth = h->n_of[run]++, .pos = pos[run],
-                       .cause = cause, .seq = cause < 0 ? seq[run]++ : 0 };
-        h->n++;
-    }
-    for (unsigned i = 0; i < n_runs; i++) {
-        h->end[i] = pos[i] + 1 + g_test_rand_int_range(0, 3);
-    }
-    for (unsigned b = 0; b < h->n; b++) {
-        for (unsigned a = b; a-- > 0; ) {
-            bool is = h->e[a].run == h->e[b].run || h->e[b].cause == (int)a;
-
-            for (unsigned m = a + 1; !is && m < b; m++) {
-                is = h->before[a][m] && h->before[m][b];
-            }
-            h->before[a][b] = is;
-        }
-    }
-}
+#include "causal-history.h"
 
 static TtCausal *index_of(const History *h)
 {
@@ -211,21 +147,6 @@ static void check_clocks(const History *h, TtCausal *c)
     }
 }
 
-/* Does anything at @a or after it lead to anything at @b or before it? */
-static bool leads(const History *h, unsigned a, uint64_t pos_a, unsigned b,
-                  uint64_t pos_b)
-{
-    for (unsigned i = 0; i < h->n; i++) {
-        for (unsigned k = i + 1; k < h->n; k++) {
-            if (h->e[i].run == a && h->e[i].pos >= pos_a && h->e[k].run == b &&
-                h->e[k].pos <= pos_b && h->before[i][k]) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void check_orders(const History *h, TtCausal *c)
 {
     for (unsigned n = 0; n < 200; n++) {
@@ -326,7 +247,7 @@ static void test_lost(void)
     g_assert_false(tt_causal_sent(c, 1, 35, 0, NULL));
     g_assert_false(tt_causal_delivered(c, 1, 40, 0, 6, NULL));      /* lost */
     g_assert_false(tt_causal_delivered(c, 1, 50, 0, 7, NULL));
-    tt_causal_early(c);
+    tt_causal_early(c, 1, 0, 2);
     tt_causal_ends(c, 1, 100);
     tt_causal_ends(c, 0, 11);
     g_assert_false(tt_causal_seal(c, &diag));
@@ -338,9 +259,60 @@ static void test_lost(void)
     g_assert_cmpuint(at[0], ==, 11);
     g_assert_cmpint(tt_causal_cut(c, 1, 41, at, &diag), ==, TT_ERR_MISMATCH);
     g_assert_nonnull(strstr(diag.text, "is lost"));
+    g_assert_cmpint(tt_causal_order(c, 0, 11, 1, 40), ==, TT_CAUSAL_BEFORE);
+    g_assert_cmpint(tt_causal_order(c, 1, 50, 0, 10), ==, TT_CAUSAL_AFTER);
+    g_assert_cmpint(tt_causal_order(c, 0, 11, 1, 39), ==, TT_CAUSAL_CONCURRENT);
+    g_assert_cmpint(tt_causal_check_order(c, 0, 11, 1, 39, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "ends at position 11, and lacks what happened there"));
     at[0] = 11;
     at[1] = 41;
     g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
+    tt_causal_free(c);
+}
+
+/* A log that was cut off at position 2, where it has an event, may lack another one there. */
+static void test_cut_off(void)
+{
+    for (unsigned is_whole = 0; is_whole < 2; is_whole++) {
+        TtCausal *c = tt_causal_new(2);
+        TtDiag diag;
+
+        g_assert_false(tt_causal_sent(c, 0, 2, 0, NULL));
+        g_assert_false(tt_causal_sent(c, 1, 1, 0, NULL));
+        tt_causal_ends(c, 0, 2);
+        tt_causal_ends(c, 1, 5);
+        if (!is_whole) {
+            tt_causal_lacks_end(c, 0);
+        }
+        g_assert_false(tt_causal_seal(c, &diag));
+        g_assert_cmpint(tt_causal_order(c, 0, 2, 1, 1), ==, TT_CAUSAL_CONCURRENT);
+        g_assert_cmpint(tt_causal_check_order(c, 0, 2, 1, 1, &diag), ==,
+                        is_whole ? TT_OK : TT_ERR_MISMATCH);
+        g_assert_cmpint(tt_causal_check_order(c, 0, 1, 1, 1, &diag), ==, TT_OK);
+        tt_causal_free(c);
+    }
+}
+
+/* A frame in flight was sent where its sender's log ends, or later: who got it before a place
+ * is not at one moment with any place in that log. */
+static void test_in_flight_for_sure(void)
+{
+    TtCausal *c = tt_causal_new(2);
+    TtDiag diag;
+
+    g_assert_false(tt_causal_sent(c, 0, 10, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 40, 0, 1, NULL));
+    tt_causal_ends(c, 0, 12);
+    tt_causal_goes_on(c, 0);
+    tt_causal_ends(c, 1, 100);
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_true(tt_causal_check_places(c, (uint64_t[]) { 12, 50 }, false, &diag));
+    g_assert_nonnull(strstr(diag.text, "does not have yet"));
+    g_assert_true(tt_causal_check_places(c, (uint64_t[]) { 12, 50 }, true, &diag));
+    g_assert_nonnull(strstr(diag.text, "what run 0 sent behind the end of its log"));
+    g_assert_true(tt_causal_check_places(c, (uint64_t[]) { UINT64_MAX, 50 }, false, &diag));
+    g_assert_false(tt_causal_check_places(c, (uint64_t[]) { UINT64_MAX, 50 }, true, &diag));
+    g_assert_false(tt_causal_check_places(c, (uint64_t[]) { 12, 40 }, true, &diag));
     tt_causal_free(c);
 }
 
@@ -370,11 +342,163 @@ static void test_pending(void)
     g_assert_nonnull(strstr(diag.text, "is in flight"));
     g_assert_cmpint(tt_causal_cut(c, 2, 51, at, &diag), ==, TT_ERR_MISMATCH);
     g_assert_nonnull(strstr(diag.text, "follows from one that is in flight"));
+    g_assert_cmpint(tt_causal_order(c, 0, 10, 2, 50), ==, TT_CAUSAL_BEFORE);
+    g_assert_cmpint(tt_causal_order(c, 0, 10, 2, 49), ==, TT_CAUSAL_CONCURRENT);
     at[0] = 11;
     at[1] = 41;
     at[2] = 50;
     g_assert_cmpint(tt_causal_check_cut(c, at, &diag), ==, TT_ERR_MISMATCH);
     g_assert_nonnull(strstr(diag.text, "does not have yet"));
+    tt_causal_free(c);
+}
+
+/* Run 0 sends at 10, and gets a frame there. If that is the answer, its sender cannot stand
+ * between the two; if both were on their way at once, it can stand anywhere. */
+static void test_answer_at_one_position(void)
+{
+    for (unsigned is_answer = 0; is_answer < 2; is_answer++) {
+        TtCausal *c = tt_causal_new(2);
+        uint64_t at[2], tied, sent_at = is_answer ? 35 : 25;
+        unsigned other;
+        TtDiag diag;
+
+        g_assert_false(tt_causal_sent(c, 0, 10, 0, NULL));
+        g_assert_false(tt_causal_delivered(c, 0, 10, 1, 0, NULL));
+        if (!is_answer) {
+            g_assert_false(tt_causal_sent(c, 1, sent_at, 0, NULL));
+        }
+        g_assert_false(tt_causal_delivered(c, 1, 30, 0, 0, NULL));
+        if (is_answer) {
+            g_assert_false(tt_causal_sent(c, 1, sent_at, 0, NULL));
+        }
+        tt_causal_ends(c, 0, 100);
+        tt_causal_ends(c, 1, 100);
+        g_assert_false(tt_causal_seal(c, &diag));
+        g_assert_cmpint(tt_causal_ties(c, 0, 10, &other, &tied), ==, is_answer);
+        g_assert_true(!is_answer || (other == 1 && tied == sent_at));
+        g_assert_cmpint(tt_causal_cut(c, 1, sent_at, at, &diag), ==,
+                        is_answer ? TT_ERR_MISMATCH : TT_OK);
+        g_assert_false(tt_causal_ties(c, 0, 11, &other, &tied));
+        g_assert_false(tt_causal_ties(c, 1, sent_at, &other, &tied));
+        tt_causal_free(c);
+    }
+}
+
+/* As make, but a frame may be got where one was sent. */
+static void make_ties(History *h, unsigned n_runs, unsigned n)
+{
+    uint64_t pos[RUNS_MAX] = { 0 }, seq[RUNS_MAX] = { 0 };
+
+    memset(h, 0, sizeof(*h));
+    h->n_runs = n_runs;
+    for (; h->n < n; h->n++) {
+        unsigned run = g_test_rand_int_range(0, n_runs);
+        int cause = h->n ? g_test_rand_int_range(0, h->n) : -1;
+
+        if (cause < 0 || g_test_rand_bit() || h->e[cause].cause >= 0 ||
+            h->e[cause].run == run) {
+            cause = -1;
+        }
+        pos[run] += g_test_rand_int_range(0, 4) > 2;
+        h->e[h->n] = (Event) { .run = run, .pos = pos[run], .cause = cause,
+                               .seq = cause < 0 ? seq[run]++ : 0 };
+        h->end[run] = pos[run] + 1;
+    }
+}
+
+/* Was one sent there, and one got after that? */
+static bool has_both(const History *h, unsigned run, uint64_t pos)
+{
+    bool has_sent = false;
+
+    for (unsigned i = 0; i < h->n; i++) {
+        if (h->e[i].run == run && h->e[i].pos == pos) {
+            if (has_sent && h->e[i].cause >= 0) {
+                return true;
+            }
+            has_sent |= h->e[i].cause < 0;
+        }
+    }
+    return false;
+}
+
+/* All positions that are in no cut are so by a tie, and each tie names one of them. */
+static void test_ties(void)
+{
+    unsigned n_tied = 0, n_free = 0;
+
+    for (unsigned i = 0; i < 5000; i++) {
+        uint64_t at[RUNS_MAX], where;
+        bool is_found = false, is_any = false;
+        unsigned other;
+        TtCausal *c;
+        History h;
+
+        make_ties(&h, g_test_rand_int_range(2, 4), g_test_rand_int_range(4, 16));
+        c = index_of(&h);
+        for (unsigned run = 0; run < h.n_runs; run++) {
+            for (uint64_t pos = 0; pos <= h.end[run]; pos++) {
+                is_any |= tt_causal_cut(c, run, pos, at, NULL) != TT_OK;
+                if (has_both(&h, run, pos) && tt_causal_ties(c, run, pos, &other, &where)) {
+                    is_found = true;
+                    g_assert_cmpint(tt_causal_cut(c, other, where, at, NULL), !=, TT_OK);
+                }
+            }
+        }
+        g_assert_cmpint(is_found, ==, is_any);
+        n_tied += is_any;
+        n_free += !is_any;
+        tt_causal_free(c);
+    }
+    g_assert_cmpuint(n_tied, >, 100);
+    g_assert_cmpuint(n_free, >, 100);
+}
+
+/* A lost frame of one run does not order two others: that run may have heard of the one
+ * before. And a tie is not blamed on it. */
+static void test_lost_elsewhere(void)
+{
+    TtCausal *c = tt_causal_new(4);
+    uint64_t at[4];
+    TtDiag diag;
+
+    g_assert_false(tt_causal_sent(c, 0, 10, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 0, 10, 1, 0, NULL));      /* the answer to it */
+    g_assert_false(tt_causal_delivered(c, 1, 30, 0, 0, NULL));
+    g_assert_false(tt_causal_sent(c, 1, 35, 0, NULL));
+    g_assert_false(tt_causal_sent(c, 3, 50, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 2, 40, 3, 1, NULL));      /* lost */
+    tt_causal_ends(c, 0, 100);
+    tt_causal_ends(c, 1, 100);
+    tt_causal_ends(c, 2, 100);
+    g_assert_false(tt_causal_seal(c, &diag));
+    g_assert_cmpint(tt_causal_cut(c, 1, 35, at, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "at the same position"));
+    g_assert_cmpint(tt_causal_order(c, 0, 5, 2, 40), ==, TT_CAUSAL_CONCURRENT);
+    g_assert_cmpint(tt_causal_check_order(c, 0, 5, 2, 40, &diag), ==, TT_ERR_MISMATCH);
+    g_assert_nonnull(strstr(diag.text, "their order is not known: the frame that run 2 "
+                            "received at position 40 is lost"));
+    g_assert_false(tt_causal_check_order(c, 0, 5, 2, 39, &diag));
+    g_assert_cmpint(tt_causal_order(c, 3, 51, 2, 40), ==, TT_CAUSAL_BEFORE);
+    tt_causal_free(c);
+}
+
+/* A lost frame of run 1 comes after what run 0 sent it, and before another frame of run 0. */
+static void test_by_way_of_a_lost_one(void)
+{
+    TtCausal *c = tt_causal_new(3);
+
+    g_assert_false(tt_causal_sent(c, 0, 10, 0, NULL));
+    g_assert_false(tt_causal_sent(c, 0, 20, 1, NULL));
+    g_assert_false(tt_causal_delivered(c, 1, 10, 0, 0, NULL));
+    g_assert_false(tt_causal_delivered(c, 2, 30, 1, 0, NULL));      /* lost */
+    g_assert_false(tt_causal_delivered(c, 2, 40, 0, 1, NULL));
+    for (unsigned i = 0; i < 3; i++) {
+        tt_causal_ends(c, i, 50);
+    }
+    g_assert_false(tt_causal_seal(c, NULL));
+    g_assert_cmpint(tt_causal_order(c, 0, 10, 2, 35), ==, TT_CAUSAL_BEFORE);
+    g_assert_cmpint(tt_causal_order(c, 0, 10, 2, 29), ==, TT_CAUSAL_CONCURRENT);
     tt_causal_free(c);
 }
 
@@ -459,7 +583,13 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/causal/asks-and-answers", test_ask);
     g_test_add_func("/tt/causal/is-as-brute-force-says", test_random);
     g_test_add_func("/tt/causal/knows-what-is-lost", test_lost);
+    g_test_add_func("/tt/causal/cut-off", test_cut_off);
+    g_test_add_func("/tt/causal/in-flight-for-sure", test_in_flight_for_sure);
     g_test_add_func("/tt/causal/pending", test_pending);
+    g_test_add_func("/tt/causal/answer-at-one-position", test_answer_at_one_position);
+    g_test_add_func("/tt/causal/ties", test_ties);
+    g_test_add_func("/tt/causal/lost-elsewhere", test_lost_elsewhere);
+    g_test_add_func("/tt/causal/by-way-of-a-lost-one", test_by_way_of_a_lost_one);
     g_test_add_func("/tt/causal/of-one-that-sent-nothing", test_nothing_sent);
     g_test_add_func("/tt/causal/heap-is-in-order", test_heap);
     g_test_add_func("/tt/causal/refuses-what-cannot-be", test_bad);

@@ -169,7 +169,7 @@ static void test_what_cannot_be_read(void)
     g_assert_cmpint(eval("*(u32 *)0x10", &value, NULL), ==, TT_ERR_INVALID);
     g_assert_cmpuint(value, ==, 0);
     g_assert_cmpint(eval("1 / (*(u8 *)0x1012 - 1)", &value, NULL), ==, TT_ERR_INVALID);
-    g_assert_cmpint(eval("1 % 0", &value, NULL), ==, TT_ERR_INVALID);
+    g_assert_cmpint(eval("1 % ($rax - $rax)", &value, NULL), ==, TT_ERR_INVALID);
     equals("0 && *(u32 *)0x10", 0);
     equals("1 || *(u32 *)0x10", 1);
     equals("1 ? 5 : *(u32 *)0x10", 5);
@@ -189,12 +189,14 @@ static void test_errors(void)
         { "$rax = 1", "==" }, { "$foo", "no register '$foo'" }, { "rax == 1", "rax" },
         { "*$rax", "type" }, { "*(void *)1", "type" }, { "(void)1", "void" },
         { "&1", "memory" }, { "1 2", "operator" }, { "$rax @ 1", "'@'" },
-        { "0x", "hex" }, { "09", "not a number" }, { "12z", "not a number" }, { "'ab'", "character" },
-        { "'", "character" }, { "99999999999999999999", "64 bits" },
+        { "0x", "hex" }, { "09", "not a number" }, { "12z", "not a number" },
+        { "'ab'", "character" }, { "'", "character" }, { "99999999999999999999", "64 bits" },
         { "(u32 * *(1", "')'" }, { "-(u8 *)1", "pointer" }, { "(u8 *)1 * 2", "pointer" },
         { "(u8 *)1 + (u8 *)2", "pointers" }, { "1 - (u8 *)2", "pointers" },
         { "$rax->x", "member" }, { "$rax at $rbx", "never changes" },
         { "$rax at", "operand" }, { "1 == 1", "ever changes" }, { "$rax ? 1", "':'" },
+        { "1 / 0", "divides by zero" }, { "$rax % (2 - 2) == 1", "divides by zero" },
+        { "$rax && $rbx / (u8)256", "divides by zero" }, { "at 1 / 0", "divides by zero" },
         { "((u8 *)1)[1", "']'" }, { "(unsigned long char)1", "no such type" },
         { "$", "no register" }, { "\"a\"", "meaning" }, { "\xff", "meaning" },
         { "1ulul", "not a number" }, { "--$rax", "would change" },
@@ -334,7 +336,8 @@ static char *random_part(void)
         int kind = g_test_rand_int_range(0, 4), by = g_test_rand_int_range(0, 66);
 
         text = kind == 0 ? g_strdup_printf("(%s)(%s)", types[by % 8], inner) :
-            kind == 1 ? g_strdup_printf("(%s) & 0x%xULL", inner, 1u << by % 32 | 1u << by / 3) :
+            kind == 1 ?
+            g_strdup_printf("(%s) & 0x%xULL", inner, 1u << by % 32 | 1u << by / 3) :
             g_strdup_printf("(%s) %s %d", inner, kind == 2 ? "<<" : ">>", by);
     }
     return text;
@@ -454,7 +457,8 @@ static void test_what_cannot_be_searched_for(void)
     g_assert_cmpint(may("$rip == 1", TT_COND_MONOTONE, 1), ==, TT_ERR_INVALID);
     g_assert_cmpint(may("$rip == 1", TT_COND_CHANGES, 1), ==, TT_ERR_INVALID);
     g_assert_cmpint(may("$rax at 1", TT_COND_CHANGES, much), ==, TT_OK);
-    g_assert_cmpint(may("*(u8 *)1", TT_COND_CHANGES | TT_COND_MONOTONE, 1), ==, TT_ERR_INVALID);
+    g_assert_cmpint(may("*(u8 *)1", TT_COND_CHANGES | TT_COND_MONOTONE, 1), ==,
+                    TT_ERR_INVALID);
     g_assert_cmpint(may("*(u8 *)1", TT_COND_CHANGES, much), ==, TT_OK);
     g_assert_cmpint(may("*(u8 *)1", TT_COND_WRITTEN, much), ==, TT_OK);
     g_assert_cmpint(may("*(u8 *)$rax", TT_COND_WRITTEN, much), ==, TT_ERR_INVALID);

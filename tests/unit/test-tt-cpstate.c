@@ -6,9 +6,9 @@
 #include <glib.h>
 
 static const uint8_t map[] = "memory map of some sections", cpu[] = "registers",
-    blocks[] = "pc.ram", full[] = "devices";
+    blocks[] = "pc.ram", full[] = "devices", paging[] = "page tables";
 
-static TtCpState sample(bool is_full)
+static TtCpState sample(bool is_full, bool has_paging)
 {
     return (TtCpState) {
         .segment = 77, .index = 5, .halted = true, .n_blocks = 9,
@@ -17,6 +17,7 @@ static TtCpState sample(bool is_full)
         .blocks = { blocks, sizeof(blocks) },
         .cpu = { cpu, sizeof(cpu) },
         .full = { full, is_full ? sizeof(full) : 0 },
+        .paging = { paging, has_paging ? sizeof(paging) : 0 },
     };
 }
 
@@ -25,9 +26,9 @@ static void assert_bytes(TtBytes seen, TtBytes wanted)
     g_assert_cmpmem(seen.data, seen.len, wanted.data, wanted.len);
 }
 
-static void round_trip(bool is_full)
+static void round_trip(bool is_full, bool has_paging)
 {
-    TtCpState in = sample(is_full), out;
+    TtCpState in = sample(is_full, has_paging), out;
     TtDiag diag;
     uint32_t len;
     g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
@@ -45,20 +46,23 @@ static void round_trip(bool is_full)
     assert_bytes(out.blocks, in.blocks);
     assert_bytes(out.cpu, in.cpu);
     assert_bytes(out.full, in.full);
-    g_assert_cmpuint(bytes[4], ==, is_full ? 2 : 1);
+    assert_bytes(out.paging, in.paging);
+    g_assert_cmpuint(bytes[4], ==, has_paging ? 3 : is_full ? 2 : 1);
 }
 
 static void test_round_trip(void)
 {
-    round_trip(false);
-    round_trip(true);
+    round_trip(false, false);
+    round_trip(true, false);
+    round_trip(false, true);
+    round_trip(true, true);
 }
 
 /* Every cut is refused; the copy is exactly as long, so that a sanitizer or
  * valgrind sees a read after it. */
 static void test_cut(void)
 {
-    TtCpState in = sample(true), out;
+    TtCpState in = sample(true, false), out;
     uint32_t len;
     g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
 
@@ -74,7 +78,7 @@ static void test_cut(void)
 
 static void test_flipped(void)
 {
-    TtCpState in = sample(true), out;
+    TtCpState in = sample(true, false), out;
     uint32_t len;
     g_autofree uint8_t *bytes = tt_cpstate_encode(&in, &len);
 

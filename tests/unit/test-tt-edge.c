@@ -75,10 +75,38 @@ static void test_rule_of_a_condition(void)
     }
 }
 
+/* What finds nothing when it is taken, and need not be. */
+static void test_still(void)
+{
+    TtEdge true_now = { .rule = TT_EDGE_BECOMES_TRUE }, seven = { .rule = TT_EDGE_CHANGES },
+        each = { .rule = TT_EDGE_EACH_TIME };
+
+    tt_edge_take(&true_now, 1, TT_OK, 1);
+    g_assert_true(tt_edge_is_still(&true_now, TT_OK, 2));
+    g_assert_false(tt_edge_is_still(&true_now, TT_OK, 0));  /* then it may become true */
+    g_assert_false(tt_edge_is_still(&true_now, TT_ERR_INVALID, 0));
+    tt_edge_take(&true_now, 2, TT_OK, 0);
+    g_assert_true(tt_edge_is_still(&true_now, TT_OK, 0));
+    g_assert_true(tt_edge_is_still(&true_now, TT_ERR_INVALID, 0));
+    g_assert_false(tt_edge_is_still(&true_now, TT_OK, 1));
+
+    tt_edge_take(&seven, 1, TT_ERR_INVALID, 0);
+    g_assert_true(tt_edge_is_still(&seven, TT_ERR_INVALID, 0));
+    g_assert_false(tt_edge_is_still(&seven, TT_OK, 7));     /* it would be the first */
+    tt_edge_take(&seven, 2, TT_OK, 7);
+    g_assert_true(tt_edge_is_still(&seven, TT_OK, 7));
+    g_assert_true(tt_edge_is_still(&seven, TT_ERR_INVALID, 0));
+    g_assert_false(tt_edge_is_still(&seven, TT_OK, 8));
+
+    tt_edge_take(&each, 1, TT_OK, 0);
+    g_assert_false(tt_edge_is_still(&each, TT_OK, 0));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/edge/rules", test_rules);
     g_test_add_func("/tt/edge/rule-of-a-condition", test_rule_of_a_condition);
+    g_test_add_func("/tt/edge/still", test_still);
     return g_test_run();
 }

@@ -27,6 +27,9 @@ static char *file_of(size_t n, const char *end)
     g_autofree char *bytes = g_strnfill(n, 'k');
     g_autofree char *text = g_strconcat(bytes, end, NULL);
 
+    if (n > 2) {
+        text[n / 2] = 'e';
+    }
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
     return path;
 }
@@ -63,6 +66,24 @@ static void test_sizes(void)
     }
 }
 
+static void test_same(void)
+{
+    static const char fill[] = { ' ', '\n', 0, 'k' };
+    g_autofree char *path = g_build_filename(dir, "key", NULL);
+    char bytes[40];
+
+    for (unsigned i = 0; i < sizeof(fill); i++) {
+        memset(bytes, fill[i], sizeof(bytes));
+        g_assert_true(g_file_set_contents(path, bytes, sizeof(bytes), NULL));
+        check(path, TT_ERR_INVALID, "is no key");
+    }
+    g_assert_cmpint(chmod(path, 0640), ==, 0);
+    g_assert_false(tt_group_key_is_public(path));
+    g_assert_cmpint(chmod(path, 0644), ==, 0);
+    g_assert_true(tt_group_key_is_public(path));
+    unlink(path);
+}
+
 /* Nobody writes into the FIFO, and /dev/zero has no end. */
 static void test_kinds(void)
 {
@@ -86,6 +107,7 @@ int main(int argc, char **argv)
     g_assert_nonnull(dir);
     g_test_add_func("/tt/groupkey/checks-sizes", test_sizes);
     g_test_add_func("/tt/groupkey/takes-regular-files", test_kinds);
+    g_test_add_func("/tt/groupkey/refuses-what-is-no-key", test_same);
     result = g_test_run();
     g_rmdir(dir);
     g_free(dir);

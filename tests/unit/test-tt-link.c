@@ -137,6 +137,30 @@ static void test_strangers(void)
     check_refused(b, a, "another key");
 }
 
+/* Who is refused hears why, before the hello of this side or behind its READY; one whose key
+ * is wrong does not hear anything else. */
+static void test_refused(void)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        const uint8_t *k = i & 1 ? key : NULL;
+        TtLink *a = end_of("g", k, 1), *b = end_of("g", k, 2);
+        size_t step = i & 2 ? 1 : 4096;
+        TtFrame f;
+        TtDiag diag = { 0 };
+
+        if (i & 4) {
+            g_assert_cmpint(pass(b, a, step, SIZE_MAX, &f, NULL), ==, TT_END);
+        }
+        tt_link_refuse(a, i & 4 ? TT_REFUSED_HAS_PEER : TT_REFUSED_HAS_MEMBERS);
+        g_assert_cmpint(pass(a, b, step, SIZE_MAX, &f, &diag), ==, TT_ERR_INVALID);
+        g_assert_nonnull(strstr(diag.text, i & 4 ? "its peer already" : "(--members)"));
+        g_assert_true(tt_link_is_refused(b) && !tt_link_is_refused(a));
+        tt_link_free(a);
+        tt_link_free(b);
+    }
+    g_assert_nonnull(strstr(tt_refusal_text(77), "takes no peer"));
+}
+
 /* What was overheard of one connection is worth nothing in the next. */
 static void test_overheard(void)
 {
@@ -430,6 +454,9 @@ static void test_kept(void)
     g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 61, note, len), ==, TT_ERR_FORMAT);
     note[len - 1] ^= 1;
     g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, len), ==, TT_ERR_FORMAT);
+    note[len - 1] ^= 1;
+    note[TT_FRAME_NOTE_MAX + 2] = 0;        /* a name that ends before its length */
+    g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, len), ==, TT_ERR_FORMAT);
     memset(long_name, 'x', sizeof(long_name) - 1);
     len = tt_frame_kept_put(note, &f, long_name, &n_rest);
     g_assert_cmpint(take(&k, TT_FRAME_KEPT, 8, 60, note, len), ==, TT_OK);
@@ -696,6 +723,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tt/link/passes-frames", test_frames);
     g_test_add_func("/tt/link/refuses-strangers", test_strangers);
+    g_test_add_func("/tt/link/says-why-it-refuses", test_refused);
     g_test_add_func("/tt/link/forgets-what-was-overheard", test_overheard);
     g_test_add_func("/tt/link/notices-changed-bytes", test_flips);
     g_test_add_func("/tt/link/tells-hub-from-member", test_roles);

@@ -285,7 +285,8 @@ static void test_text(void)
         { "*(u32 *)&label", "*(u32 *)0x1000UL" },
         { "((struct inner *)4096)->a", "*(u16 *)0x1000UL" },
         { "- -$rax", "- -$rax" }, { "-(-1 + $rax)", "-(-1 + $rax)" },
-        { "+ + -+ +!!$rax", "+ +-+ +!!$rax" }, { "$rax + 1 + 2 == 3 && $rbx && $rcx", "$rax + 1 + 2 == 3 && $rbx && $rcx" },
+        { "+ + -+ +!!$rax", "+ +-+ +!!$rax" },
+        { "$rax + 1 + 2 == 3 && $rbx && $rcx", "$rax + 1 + 2 == 3 && $rbx && $rcx" },
         { "((List *)$rdi)->prev->prev", "*(u64 *)(*(u64 *)((u64)$rdi + 0x8UL) + 0x8UL)" },
     };
 
@@ -335,7 +336,8 @@ static void test_errors(void)
         { "panic_timeout = 1", "==" }, { "&&panic_timeout", "operand" },
         { "(const)1", "type is missing" }, { "sizeof(label)", "not known" },
         { "(struct twice *)1", "several types" }, { "(twice *)1", "several types" },
-        { "sizeof(twice)", "several types" }, { "code(1)", "called" }, { "--big", "would change" },
+        { "sizeof(twice)", "several types" }, { "code(1)", "called" },
+        { "--big", "would change" },
         { "1 + (code(1, 2))", "called" }, { "(u8 *)code (1)", "called" },
     };
 

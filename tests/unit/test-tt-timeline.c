@@ -456,6 +456,40 @@ static void test_finds_neighbours(void)
     tt_timeline_free(t);
 }
 
+/* A way back may be cut short by other means, and only that. */
+static void test_is_there(void)
+{
+    TtTimeline *t = tt_timeline_new();
+    uint64_t target = 99;
+
+    add_all(t, "0 10 20");
+    tt_timeline_goto(t, 15, 18);                    /* forward: it runs */
+    g_assert_false(tt_timeline_goes_back_to(t, &target));
+    tt_timeline_done(t, 18, TT_STOP_TARGET);
+    tt_timeline_goto(t, 18, 25);                    /* forward, by a checkpoint */
+    g_assert_cmpint(tt_timeline_step(t).kind, ==, TT_STEP_RESTORE);
+    g_assert_false(tt_timeline_goes_back_to(t, &target));
+    tt_timeline_done(t, 20, TT_STOP_NONE);
+    tt_timeline_done(t, 25, TT_STOP_TARGET);
+    tt_timeline_reverse_continue(t, 25, 0);         /* a search scans first */
+    g_assert_cmpint(tt_timeline_step(t).kind, ==, TT_STEP_RESTORE);
+    g_assert_false(tt_timeline_goes_back_to(t, &target));
+    tt_timeline_done(t, 20, TT_STOP_NONE);
+    tt_timeline_hit(t, 23);
+    tt_timeline_done(t, 25, TT_STOP_NONE);          /* and then goes to what it found */
+    g_assert_true(tt_timeline_goes_back_to(t, &target));
+    g_assert_cmpuint(target, ==, 23);
+    tt_timeline_is_there(t);
+    g_assert_cmpint(tt_timeline_step(t).kind, ==, TT_STEP_DONE);
+    g_assert_cmpint(tt_timeline_step(t).reason, ==, TT_STOP_HIT);
+    g_assert_cmpuint(tt_timeline_step(t).pos, ==, 23);
+    tt_timeline_goto(t, 23, 22);
+    g_assert_true(tt_timeline_goes_back_to(t, &target));
+    tt_timeline_is_there(t);
+    g_assert_cmpint(tt_timeline_step(t).reason, ==, TT_STOP_TARGET);
+    tt_timeline_free(t);
+}
+
 /* ---- thinning ---- */
 
 static void test_thin_keeps_first_and_pinned(void)
@@ -633,6 +667,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/timeline/refuses-what-is-taken",
                     test_refuses_what_is_taken);
     g_test_add_func("/tt/timeline/finds-neighbours", test_finds_neighbours);
+    g_test_add_func("/tt/timeline/a-way-back-may-be-cut-short", test_is_there);
     g_test_add_func("/tt/timeline/thin/keeps-first-and-pinned",
                     test_thin_keeps_first_and_pinned);
     g_test_add_func("/tt/timeline/thin/takes-the-least-loss",

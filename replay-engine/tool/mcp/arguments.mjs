@@ -14,6 +14,15 @@ export const address = z.union([z.string(), z.number()]).describe(
     'A number (0x...), a register with or without an offset ($rsp, $rip+16), or a name ' +
     'of the file that --symbols gave, with or without an offset (jiffies, table+8)');
 
+/* One that a tool does not know is refused: it would be left out without a word. */
+export function parametersOf(tool, shape) {
+    const names = Object.keys(shape).map(name => `'${name}'`);
+    const known = names.length ? `it has ${names.join(', ')}` : 'it has none';
+
+    return z.strictObject(shape, { error: issue => issue.code === 'unrecognized_keys' ?
+        `${tool} has no parameter '${shown(issue.keys[0])}': ${known}` : undefined });
+}
+
 /* In a sentence: short, and on one line. */
 const shown = word => word.slice(0, 80).replace(/[^ -~]/g, '?');
 

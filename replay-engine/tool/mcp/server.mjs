@@ -4,6 +4,8 @@
 import { parseArgs } from 'node:util';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
+import { parametersOf } from './arguments.mjs';
 import { Refusal, killAll } from './child.mjs';
 import { Replay } from './replay.mjs';
 import { makeTools } from './tools.mjs';
@@ -75,14 +77,31 @@ async function answer(tool, args, extra) {
     }
 }
 
+/* The SDK only reports a line that it cannot read: whoever sent it waits for an answer. */
+function answerWrong(transport, error) {
+    const [code, message] = error instanceof SyntaxError ?
+        [ErrorCode.ParseError, 'Parse error: the line is not JSON'] :
+        error?.issues ?
+        [ErrorCode.InvalidRequest, 'Invalid Request: the line is no message of JSON-RPC'] :
+        [null];
+
+    if (code) {
+        transport.send({ jsonrpc: '2.0', id: null, error: { code, message } });
+    } else {
+        process.stderr.write(`tt mcp: ${error.message}\n`);    // such as a line without end
+    }
+}
+
 async function serve() {
+    const transport = new StdioServerTransport();
     const server = new McpServer({ name: 'ttvm', version: '1' },
                                  { instructions: INSTRUCTIONS });
     const replay = new Replay(options.qemu, options.run);
 
     for (const tool of makeTools(options, replay)) {
         server.registerTool(tool.name, {
-            description: tool.description, inputSchema: tool.inputSchema,
+            description: tool.description,
+            inputSchema: parametersOf(tool.name, tool.inputSchema),
             annotations: { readOnlyHint: true, destructiveHint: false,
                            openWorldHint: false },
         }, (args, extra) => answer(tool, args, extra));
@@ -92,7 +111,8 @@ async function serve() {
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
         process.on(name, () => finish(0));
     }
-    await server.connect(new StdioServerTransport());
+    transport.onerror = error => answerWrong(transport, error);
+    await server.connect(transport);
 }
 
 process.on('uncaughtException', fail).on('unhandledRejection', fail);
