@@ -457,6 +457,7 @@ def test_cut(work):
             c.send(member + bytes(48))
             c.send(member + bytes(4))
             wait_until(lambda: 'without its trailer' in vm.stderr, 'a sentence on the cut')
+            check('its filter-tt was taken away, or something' in vm.stderr, vm.stderr)
             wait_until(lambda: bare(vm) == [0, 1, 1], 'the frames from outside')
         vm.qmp.send('quit')
         vm.wait(0)
