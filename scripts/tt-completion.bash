@@ -42,7 +42,8 @@ _tt_options()
     syscalls) echo --process --from --to --limit -j --qemu --json --help ;;
     compare) echo --process --with --by --with-by --symbols --with-symbols --all -j --qemu \
                  --json --help ;;
-    branch|term) echo --at --to --qemu --without --print --help ;;
+    branch) echo --at --to --qemu --without --frames --print --help ;;
+    term) echo --at --to --qemu --without --print --help ;;
     esac
 }
 

@@ -161,8 +161,9 @@ static void bare_frame_came(TtFilter *s, const uint8_t *bytes, size_t len)
     tt_net_note_bare(len, has_member);
     if (has_member) {
         tt_net_say(&s->port.say, "a frame of a member of the group came without its "
-                   "trailer, so it has no sender: something between them cuts frames (a "
-                   "bridge of the host does with net.bridge.bridge-nf-call-iptables=1)");
+                   "trailer, so it has no sender: its filter-tt was taken away, or "
+                   "something between them cuts frames (a bridge of the host does with "
+                   "net.bridge.bridge-nf-call-iptables=1)");
     }
 }
 
@@ -285,6 +286,7 @@ static void cleanup(NetFilterState *nf)
     TtFilter *s = FILTER_TT(nf);
 
     if (s->port.ops) {
+        tt_net_note_gone(&s->port);
         qemu_purge_queued_packets(nf->netdev);
     }
     tt_net_port_cleanup(&s->port);

@@ -14,6 +14,7 @@
 #include "session/tt-session.h"
 #include "tt/hooks.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qemu/uuid.h"
 
 G_STATIC_ASSERT(TT_FRAME_KEPT_MAX <= TT_LOG_DATA_MAX);
@@ -97,6 +98,21 @@ void tt_net_note_bare(uint32_t len, bool is_of_member)
                    .aux = len };
 
     if (is_recorded() && tt_session.has_begun && !tt_past) {
+        tt_log_event(&ev);
+    }
+}
+
+void tt_net_note_gone(const TtNetPort *p)
+{
+    g_autofree char *text = g_strdup_printf("%s is taken away: frames that come and go there "
+                                            "are not of the group any more", p->say.who);
+    TtEvent ev = { .kind = TT_EV_NOTE, .data = (const uint8_t *)text, .len = strlen(text) };
+
+    if (!is_recorded()) {
+        return;
+    }
+    warn_report("%s, for tt group", text);
+    if (tt_session.has_begun && !tt_past) {
         tt_log_event(&ev);
     }
 }

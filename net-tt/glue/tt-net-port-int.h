@@ -63,4 +63,7 @@ void tt_net_port_release_all(void);
 void tt_net_port_tell_incident(const TtIncident *i);
 unsigned tt_net_port_ways(void);        /* TT_WAYS_*, of this process so far */
 
+/* A VM that is recorded loses it: the user hears that, and so does who reads the log. */
+void tt_net_note_gone(const TtNetPort *p);
+
 #endif

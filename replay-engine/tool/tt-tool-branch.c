@@ -24,6 +24,7 @@ typedef struct Without {
 typedef struct Branch {
     const ToolArgs *given;
     const char *run, *at, *to;
+    char *stores;               /* directory of the frame stores; NULL: there are none */
     GArray *without;            /* of Without */
     char **extra;               /* NULL-terminated */
     bool is_print;
@@ -239,7 +240,11 @@ static void keep_limits(Branch *b, GString *tt, const char *recorded)
             *p = whole;
             memmove(p + 1, p + 3, (g_strv_length(p + 3) + 1) * sizeof(*p));
         }
-        if (is_kept(b, *p)) {
+        if (g_str_has_prefix(*p, "frames=") && b->stores) {
+            g_autofree char *stores = tool_escaped(b->stores);
+
+            g_string_append_printf(tt, ",frames=%s", stores);
+        } else if (is_kept(b, *p)) {
             g_string_append_printf(tt, ",%s", *p);
             b->has_undo |= !strcmp(*p, "undo=console");
         }
@@ -423,7 +428,8 @@ static int make_command(Branch *b, const TtManifest *m)
         return TOOL_PROBLEM;
     }
     add(b, qemu);
-    result = translate(b, recorded, m->directory, tt);
+    result = tool_choose_frames(b->given, b->run, m, &b->stores) ?:
+        translate(b, recorded, m->directory, tt);
     if (result) {
         return result;
     }
@@ -475,6 +481,7 @@ int tool_branch(const ToolArgs *a)
             tt_manifest_cleanup(&m);
         }
     }
+    g_free(b.stores);
     g_array_free(b.without, true);
     g_ptr_array_free(b.args, true);
     return result;

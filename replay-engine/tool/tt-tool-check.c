@@ -361,8 +361,12 @@ GPtrArray *tool_damage(const char *run, const TtManifest *m, TtLogReader *r,
 /* What the log names of other runs. */
 static void check_frames(Check *c, const TtManifest *m, TtLogReader *r)
 {
+    g_autofree char *note = tool_frames_note(c->run, m, r);
     ToolReach *reach;
 
+    if (note) {
+        tool_add(c->notes, "%s", note);
+    }
     if (m->features & TT_FEATURE_FRAMES) {
         reach = tool_reach(c->run, m, r);
         for (guint i = 0; i < reach->lost->len; i++) {

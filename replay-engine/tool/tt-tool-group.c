@@ -264,8 +264,9 @@ static int check_options(const ToolArgs *a, GroupVerb *verb)
     if (is_live && tool_has(a, "--json")) {
         return tool_usage(a->command, "tt group live has no --json");
     }
-    if (tool_has(a, "--frames") && !tool_has(a, "--exact")) {
-        return tool_usage(a->command, "--frames is only for --exact");
+    if (tool_has(a, "--frames") && !*tool_value(a, "--frames")) {
+        return tool_usage(a->command, "--frames is empty: give the directory of the frame "
+                                      "stores");
     }
     if (tool_has(a, "--exact") && tool_has(a, "--print")) {
         return tool_usage(a->command, "--exact and --print exclude each other: no command of "

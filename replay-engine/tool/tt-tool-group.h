@@ -34,6 +34,7 @@ typedef struct GroupGot {
 typedef struct GroupPoint {
     uint32_t epoch;
     bool is_made;               /* or this run is without it */
+    bool is_lost;               /* its files do not have it; see group_look_for_points */
     uint64_t pos;               /* right after it: of the cut; see group_point_pos */
     unsigned n_kept;            /* frames that were on their way */
 } GroupPoint;
@@ -60,6 +61,8 @@ typedef struct GroupMember {
     uint64_t parent_pos;
     bool may_filter;            /* it has a filter-tt, or that is not known */
     unsigned n_links;           /* how many -netdev tt it has */
+    char *directory;            /* in which its QEMU was started; "": not known */
+    bool keeps_frames;          /* by its options: frames= */
     char *frames;               /* directory of the frame stores; NULL: none */
     uint64_t first, end;        /* positions of the log */
     bool is_window;             /* it has only the last part of the recording */
@@ -70,6 +73,7 @@ typedef struct GroupMember {
     uint64_t bare;              /* ... of these, without a trailer from a member's address */
     GArray *sent, *got;         /* of GroupSent, GroupGot, in the order of the log */
     GArray *points;             /* of GroupPoint, the same; their numbers go up */
+    char *damage;               /* why some of these are lost; NULL: that is not known */
     GArray *incidents;          /* of GroupIncident, the same */
     GHashTable *kept;           /* run, sequence, netdev -> points before its note */
     TtKept *keeping;            /* while the log is read, as is the next: */
@@ -98,6 +102,8 @@ void group_load_windows(const Group *g);
 /* Can it be the name of a run that goes on? UTF-8 without control characters, in one
  * directory. */
 bool group_is_name(const char *name);
+/* The member with this run; -1: none. */
+int group_find_uuid(const Group *g, const uint8_t *uuid);
 static inline GroupMember *group_at(const Group *g, unsigned i)
 {
     return g_ptr_array_index(g->members, i);
@@ -119,6 +125,9 @@ unsigned group_check_points(const Group *g, GPtrArray *list);
 void group_note_points(const Group *g);
 /* Their numbers, ascending, of uint32_t. */
 GArray *group_epochs(const Group *g);
+/* is_lost of all points, and damage: of members that are still recorded that is not known.
+ * Cost: reads the checkpoints of all runs that have any. */
+void group_look_for_points(const Group *g);
 /* NULL: the run is without it. */
 const GroupPoint *group_point(const GroupMember *m, uint32_t epoch);
 /* The position that the run, its mark and QMP say it has. */
@@ -148,6 +157,17 @@ void group_note_cut(const Group *g, const uint64_t *at);
 
 /* The whole group goes on for real from one of them: tt group live. */
 int group_live(const ToolArgs *a, const Group *g);
+/* Where the branches keep what they send, in their directory: never among what others keep. */
+#define GROUP_FRAMES    "frames"
+#define GROUP_HUB_OUT   "hub.out"       /* what the hub says, there */
+#define GROUP_LIST      "group"         /* of the runs, there, with --exact */
+
+/* No member is still being recorded; and the names of all can be those of their branches.
+ * @exact: is none; NULL: all have one. TOOL_FINE, or what the program ends with. */
+int group_check_ended(const Group *g);
+int group_check_names(const ToolArgs *a, const Group *g, const GroupMember *exact,
+                      bool has_hub);
+
 /* Starts a program whose output goes to @out, and which inherits @keep (-1: nothing);
  * -1: said why. */
 pid_t group_start(char **argv, int out, int keep);
@@ -188,8 +208,10 @@ typedef struct GroupMeeting {
 void group_meeting_free(gpointer meeting);
 /* Adds those of @member. False: said why. */
 bool group_meetings(const GroupMember *member, GPtrArray *all);
+/* Takes @text over: of a Unix socket, with a whole path, seen from @dir. NULL stays it. */
+char *group_whole_address(char *text, const char *dir);
 
-/* may_filter and n_links of @m, by its recorded options. */
+/* directory, keeps_frames, may_filter and n_links of @m, by its recorded options. */
 void group_note_ways(GroupMember *m, const TtManifest *manifest);
 
 /* The place that an address means. */
@@ -207,6 +229,7 @@ bool group_where_meets(GroupWhere *listens, GroupWhere *connects);
 /* The hub of a group that goes on. */
 typedef struct GroupHub {
     char **argv;                /* NULL: there is none to start */
+    GPtrArray *served;          /* addresses of those who connect to it, one for each */
     pid_t pid;                  /* 0: it does not run */
     char *out;                  /* what it says */
     guint watch_tag;
@@ -218,6 +241,9 @@ typedef struct GroupHub {
 int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g);
 /* Its output goes to @path. False: said why. */
 bool group_hub_start(GroupHub *h, const char *path);
+/* Is @m, which is asked by @qmp, connected to it wherever it is to be? True, too: there is no
+ * hub. */
+bool group_hub_has(const GroupHub *h, const GroupMember *m, ToolQmp *qmp);
 /* While a main loop runs: says if the hub ends before its time. @h stays where it is. */
 void group_hub_watch(GroupHub *h);
 void group_hub_end(GroupHub *h);

@@ -120,6 +120,7 @@ static void remove_empty_files(const char *dir)
 static bool take_away(const GroupPlace *p, bool is_quiet)
 {
     g_autofree char *lock = g_build_filename(p->dir, LOCK_NAME, NULL);
+    g_autofree char *frames = g_build_filename(p->dir, GROUP_FRAMES, NULL);
 
     for (unsigned i = 0; i < p->runs->len; i++) {
         bool is_known;
@@ -143,6 +144,7 @@ static bool take_away(const GroupPlace *p, bool is_quiet)
         unlink(p->files->pdata[i]);
     }
     remove_empty_files(p->dir);
+    rmdir(frames);                      /* nobody has sent anything */
     unlink(lock);
     if (rmdir(p->dir)) {
         tool_complain("'%s' stays, since there is something in it that this command has not "

@@ -94,8 +94,8 @@ static void check_bare(const GroupMember *m, GPtrArray *list)
 
     if (m->bare) {
         group_find(list, "%s received %s without a trailer from the MAC address of a member: "
-             "something between them cuts frames, and cuts of the group know nothing of "
-             "these", m->name, frames);
+             "its filter-tt was taken away, or something between them cuts frames, and cuts "
+             "of the group know nothing of these", m->name, frames);
     }
 }
 
@@ -136,38 +136,102 @@ static GPtrArray *live_members(const Group *g)
     return names;
 }
 
+/* Those that no frame, and no word of an incident, has brought together with another one. */
+static GPtrArray *strangers(const Group *g)
+{
+    g_autofree bool *has_met = g_new0(bool, g->members->len);
+    GPtrArray *names = g_ptr_array_new();
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+
+        for (unsigned k = 0; k < m->got->len; k++) {
+            unsigned from = g_array_index(m->got, GroupGot, k).from;
+
+            if (from != GROUP_OUTSIDE && from != i) {
+                has_met[i] = has_met[from] = true;
+            }
+        }
+        for (unsigned k = 0; k < m->incidents->len; k++) {
+            int from = group_find_uuid(g, g_array_index(m->incidents, GroupIncident,
+                                                        k).what.run);
+
+            if (from >= 0 && (unsigned)from != i) {
+                has_met[i] = has_met[from] = true;
+            }
+        }
+    }
+    for (unsigned i = 0; i < g->members->len && g->members->len > 1; i++) {
+        if (!has_met[i]) {
+            g_ptr_array_add(names, group_at(g, i)->name);
+        }
+    }
+    return names;
+}
+
+static void print_names(const char *what, const GPtrArray *names, const char *end)
+{
+    printf("%s", what);
+    for (unsigned i = 0; i < names->len; i++) {
+        printf("%s%s", i ? ", " : "", (const char *)names->pdata[i]);
+    }
+    printf("%s\n", end);
+}
+
+/* There is nothing against it that they are a group. */
+static int print_verdict(const Group *g, bool is_live, const GPtrArray *strange)
+{
+    g_autofree char *frames = tool_count(tt_causal_totals(g->causal).deliveries, "frame"),
+                    *members = tool_count(g->members->len, "member");
+
+    if (strange->len == g->members->len && is_live) {
+        printf("the members of %s are strangers so far: no frame of one has come to another\n",
+               g->name);
+    } else if (strange->len == g->members->len) {
+        return tool_complain("the members of %s are strangers: no frame of one came to "
+                             "another, so nothing shows that they were in one group", g->name);
+    } else {
+        printf("the runs of %s fit together%s: %s of %s\n", g->name, is_live ? " so far" : "",
+               frames, members);
+        if (strange->len) {
+            print_names("strangers, as no frame went between them and others: ", strange, "");
+        }
+    }
+    return TOOL_FINE;
+}
+
 static void print_live(const Group *g, const GPtrArray *live)
 {
-    printf("still recorded: ");
-    for (unsigned i = 0; i < live->len; i++) {
-        printf("%s%s", i ? ", " : "", (const char *)live->pdata[i]);
-    }
-    printf("; frames in flight: %" PRIu64 "\n", tt_causal_totals(g->causal).pending);
+    g_autofree char *flight = g_strdup_printf("; frames in flight: %" PRIu64,
+                                              tt_causal_totals(g->causal).pending);
+
+    print_names("still recorded: ", live, flight);
 }
 
 int group_check(const ToolArgs *a, const Group *g)
 {
     unsigned n_open;
     g_autoptr(GPtrArray) list = findings(g, &n_open), live = live_members(g);
+    g_autoptr(GPtrArray) strange = strangers(g);
+    bool have_met = live->len || strange->len < g->members->len;
     TtCausalTotals t = tt_causal_totals(g->causal);
-    g_autofree char *frames = tool_count(t.deliveries, "frame"),
-                    *members = tool_count(g->members->len, "member");
+    int result = list->len ? TOOL_PROBLEM : TOOL_FINE;
 
     if (tool_has(a, "--json")) {
         tool_json_begin();
-        printf("\"fine\": %s", tool_json_bool(!list->len));
+        printf("\"fine\": %s", tool_json_bool(!list->len && have_met));
         tool_json_list("findings", list);
+        tool_json_list("strangers", strange);
         tool_json_list("recording", live);
         printf(", \"in_flight\": %" PRIu64 ", \"unknown\": %" PRIu64 ", \"undecided\": %u}\n",
                t.pending, t.unknown, n_open);
-        return list->len ? TOOL_PROBLEM : TOOL_FINE;
+        return have_met ? result : TOOL_PROBLEM;
     }
     for (unsigned i = 0; i < list->len; i++) {
         tool_complain("%s", (const char *)list->pdata[i]);
     }
     if (!list->len) {
-        printf("the runs of %s fit together%s: %s of %s\n", g->name,
-               live->len ? " so far" : "", frames, members);
+        result = print_verdict(g, live->len, strange);
     }
     if (live->len) {
         print_live(g, live);
@@ -178,5 +242,5 @@ int group_check(const ToolArgs *a, const Group *g)
                !t.unknown ? "" : t.pending ? ", or since windows do not tell enough" :
                ", since windows do not tell enough", n_open);
     }
-    return list->len ? TOOL_PROBLEM : TOOL_FINE;
+    return result;
 }

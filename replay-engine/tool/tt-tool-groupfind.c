@@ -183,6 +183,21 @@ static bool load_list(GKeyFile *f, const char *path, GError **err)
     return g_key_file_load_from_data(f, text + skip, len - skip, G_KEY_FILE_NONE, err);
 }
 
+/* Each line of [names] is for one of [members]. False: said which is not. */
+static bool check_names(GKeyFile *f, const char *path)
+{
+    g_auto(GStrv) names = g_key_file_get_keys(f, "names", NULL, NULL);
+
+    for (char **n = names; n && *n; n++) {
+        if (!g_key_file_has_key(f, "members", *n, NULL)) {
+            tool_complain("%s has a name for '%s', which is not among its members: each line "
+                          "below [names] begins as one below [members] does", path, *n);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A GKeyFile: [group] name=; [members] NAME=RUN, relative to the file; [names] NAME=its name,
  * of members whose name no line can begin with. */
 static bool read_list(Group *g, const char *path)
@@ -206,6 +221,9 @@ static bool read_list(Group *g, const char *path)
         tool_complain("%s is neither a directory with runs nor a list of runs (a line "
                       "[members], then lines NAME=RUN): %s", path, err->message);
         g_error_free(err);
+        return false;
+    }
+    if (!check_names(f, path)) {
         return false;
     }
     for (unsigned i = 0; names[i]; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tt group live: where the members meet, by their recorded options -netdev and -nic; and a
- * hub there, if one is asked for (--hub).
+ * tt group live: who is missing where the members meet, and a hub there, if one is asked for
+ * (--hub).
  */
 #include "tt-tool-group.h"
 #include "tt-tool-hub.h"
@@ -17,146 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HELLO_MS 2000           /* a hub that is busy */
-
-void group_meeting_free(gpointer opaque)
-{
-    GroupMeeting *m = opaque;
-
-    g_free(m->group);
-    g_free(m->address);
-    g_free(m->key_file);
-    g_free(m);
-}
-
-/* The value of @key in an option of QEMU's, where a comma in a value is doubled, or which is
- * an object in JSON (all that a netdev tt has are strings); g_free. NULL: it is not there. */
-static char *value_of(const char *option, const char *key)
-{
-    const char *p = option;
-    char *value = NULL;
-
-    if (*option == '{') {
-        g_autoptr(GVariant) all = g_variant_parse(G_VARIANT_TYPE("a{ss}"), option, NULL,
-                                                  NULL, NULL);
-
-        if (all) {
-            g_variant_lookup(all, key, "s", &value);
-        }
-        return value;
-    }
-    while (*p) {
-        GString *word = g_string_new(NULL);
-
-        for (; *p && (*p != ',' || p[1] == ','); p++) {
-            g_string_append_c(word, *p);
-            p += *p == ',';
-        }
-        p += *p == ',';
-        if (g_str_has_prefix(word->str, key) && word->str[strlen(key)] == '=') {
-            g_free(value);                      /* the last one counts */
-            value = g_strdup(word->str + strlen(key) + 1);
-        }
-        g_string_free(word, true);
-    }
-    return value;
-}
-
-/* A path of the member's becomes a whole one; takes @path over. */
-static char *whole(char *path, const char *dir)
-{
-    g_autofree char *given = path;
-
-    return given && !g_path_is_absolute(given) ? g_canonicalize_filename(given, dir) :
-        g_steal_pointer(&given);
-}
-
-static char *whole_address(char *text, const char *dir)
-{
-    g_autofree char *given = text, *path = NULL;
-    TtAddress a;
-
-    if (!given || tt_address_parse(&a, given, NULL) || !a.is_unix) {
-        return g_steal_pointer(&given);
-    }
-    path = whole(g_strdup(a.path), dir);
-    return g_strconcat("unix:", path, NULL);
-}
-
-static void add_meeting(GPtrArray *all, const char *netdev, const char *dir)
-{
-    g_autofree char *type = value_of(netdev, "type");
-    GroupMeeting *m;
-    char *listen;
-
-    if (!g_str_has_prefix(netdev, "tt,") && g_strcmp0(type, "tt")) {
-        return;
-    }
-    listen = value_of(netdev, "listen");
-    m = g_new0(GroupMeeting, 1);
-    m->listens = listen;
-    m->group = value_of(netdev, "group");
-    m->address = whole_address(listen ?: value_of(netdev, "connect"), dir);
-    m->key_file = whole(value_of(netdev, "key-file"), dir);
-    if (m->group && m->address) {
-        g_ptr_array_add(all, m);
-    } else {
-        group_meeting_free(m);
-    }
-}
-
-/* What the recorder was called with; NULL: that is not known. g_strfreev. */
-static char **arguments_of(const TtManifest *m)
-{
-    char **args = NULL;
-
-    return *m->directory && g_shell_parse_argv(m->command_line, NULL, &args, NULL) ? args :
-        NULL;
-}
-
-static void add_meetings(GPtrArray *all, char **args, const char *dir)
-{
-    for (char **a = args; a && a[0] && a[1]; a++) {
-        const char *option = *a + g_str_has_prefix(*a, "--");
-
-        if (!strcmp(option, "-netdev") || !strcmp(option, "-nic")) {
-            add_meeting(all, a[1], dir);
-        }
-    }
-}
-
-bool group_meetings(const GroupMember *member, GPtrArray *all)
-{
-    g_autofree char *path = g_build_filename(member->run, "manifest", NULL);
-    g_auto(GStrv) args = NULL;
-    TtManifest m;
-    TtDiag diag;
-
-    if (tt_manifest_load(path, &m, &diag)) {
-        tool_problem(&diag);
-        return false;
-    }
-    args = arguments_of(&m);
-    add_meetings(all, args, m.directory);
-    tt_manifest_cleanup(&m);
-    return true;
-}
-
-void group_note_ways(GroupMember *m, const TtManifest *manifest)
-{
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(group_meeting_free);
-    g_auto(GStrv) args = arguments_of(manifest);
-
-    m->may_filter = !args;
-    for (char **a = args; a && a[0] && a[1]; a++) {
-        const char *option = *a + g_str_has_prefix(*a, "--");
-
-        m->may_filter |= !strcmp(option, "-readconfig") ||
-            (!strcmp(option, "-object") && strstr(a[1], "filter-tt"));
-    }
-    add_meetings(all, args, manifest->directory);
-    m->n_links = all->len;
-}
+#define HELLO_MS        2000    /* a hub that is busy */
+#define ANSWER_SECONDS  60
 
 /* NULL: said why. */
 static GPtrArray *meetings_of(const Group *g)
@@ -188,8 +50,9 @@ static bool says_hello(int fd)
     return n > 0 && n <= TT_HELLO_BYTES;
 }
 
-/* Only of a Unix socket: elsewhere the members try again by themselves. False: said why. */
-static bool is_served(const GroupMeeting *m)
+/* Only of a Unix socket: elsewhere the members try again by themselves. @may_come: somebody
+ * may listen there later. False: said why. */
+static bool is_served(const GroupMeeting *m, bool may_come)
 {
     TtAddress a;
     bool is_open;
@@ -199,6 +62,9 @@ static bool is_served(const GroupMeeting *m)
         return true;
     }
     fd = tool_unix_connect(a.path);
+    if (fd < 0 && may_come) {
+        return true;
+    }
     if (fd < 0) {
         tool_complain(errno == EBUSY ? "too many wait at %s already, where members connect "
                       "to: the hub there is stopped, or has no time; try again later" :
@@ -309,9 +175,9 @@ static bool is_one_group(const GroupMeeting *a, const GroupMeeting *b)
     return true;
 }
 
-/* The command of a hub, for that many; NULL: no member needs one. *@result: see
- * group_hub_plan. */
-static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, unsigned *n_members,
+/* The command of a hub; NULL: no member needs one. @served: gets an address for each member
+ * that does. *@result: see group_hub_plan. */
+static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, GPtrArray *served,
                               int *result)
 {
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
@@ -321,15 +187,14 @@ static GPtrArray *hub_command(const ToolArgs *a, const GPtrArray *all, unsigned 
     g_autoptr(GPtrArray) places = places_of(all, owned);
     const GroupMeeting *first = NULL;
 
-    *n_members = 0;
     for (unsigned i = 0; i < all->len; i++) {
         const GroupMeeting *m = all->pdata[i];
 
         if (!needs_hub(all, places, i)) {
             continue;
         }
-        ++*n_members;
-        if (!options && !is_served(m)) {
+        g_ptr_array_add(served, g_strdup(m->address));
+        if (!options && !is_served(m, tool_has(a, "--print"))) {
             *result = TOOL_PROBLEM;
             return NULL;
         }
@@ -363,14 +228,13 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
     g_auto(GStrv) more = NULL;
     int result = TOOL_FINE;
     bool has_limit = false;
-    unsigned n_members;
     GError *err = NULL;
 
-    *h = (GroupHub) { NULL };
+    *h = (GroupHub) { .served = g_ptr_array_new_with_free_func(g_free) };
     if (!all) {
         return TOOL_PROBLEM;
     }
-    args = hub_command(a, all, &n_members, &result);
+    args = hub_command(a, all, h->served, &result);
     if (!args) {
         return result;
     }
@@ -392,7 +256,7 @@ int group_hub_plan(GroupHub *h, const ToolArgs *a, const Group *g)
     }
     if (!has_limit) {               /* another group may go on from the same one */
         add(args, "--members", NULL);
-        g_ptr_array_add(args, g_strdup_printf("%u", n_members));
+        g_ptr_array_add(args, g_strdup_printf("%u", h->served->len));
     }
     g_ptr_array_add(args, NULL);
     h->argv = (char **)g_ptr_array_free(g_steal_pointer(&args), false);
@@ -479,4 +343,37 @@ void group_hub_end(GroupHub *h)
         h->pid = 0;
     }
     g_clear_pointer(&h->argv, g_strfreev);
+    g_clear_pointer(&h->served, g_ptr_array_unref);
+}
+
+/* ---- who is connected to it ---- */
+
+static bool is_of_hub(const GroupHub *h, const char *address)
+{
+    for (unsigned i = 0; i < h->served->len; i++) {
+        if (!strcmp(h->served->pdata[i], address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool group_hub_has(const GroupHub *h, const GroupMember *m, ToolQmp *qmp)
+{
+    g_autofree char *answer = NULL, *why = NULL;
+    g_auto(GStrv) netdevs = NULL;
+    bool has = true;
+
+    if (!h->argv || !tool_qmp_do(qmp, "query-tt-netdevs", NULL, ANSWER_SECONDS, &answer,
+                                 &why)) {
+        return true;                    /* whoever is gone is told of when it goes on */
+    }
+    netdevs = g_strsplit(answer, "}, {", -1);
+    for (char **n = netdevs; has && *n; n++) {
+        g_autofree char *state = tool_qmp_words(*n, "state");
+        g_autofree char *at = group_whole_address(tool_qmp_words(*n, "address"), m->directory);
+
+        has = !at || !strcmp(state ?: "", "connected") || !is_of_hub(h, at);
+    }
+    return has;
 }

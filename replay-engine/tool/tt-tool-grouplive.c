@@ -25,8 +25,7 @@
 #define LOAD_SECONDS    600     /* until a member has loaded its state */
 #define ANSWER_SECONDS  60
 #define END_SECONDS     20      /* then it is killed */
-#define HUB_OUT         "hub.out"
-#define LIST_NAME       "group" /* with --exact, in the directory of the branches */
+#define JOIN_SECONDS    10      /* a member tries each second */
 
 typedef struct Live Live;
 
@@ -160,11 +159,40 @@ static bool is_ready(LiveMember *m)
     if (has_ended || !strcmp(why, "it has closed the connection")) {
         g_autofree char *line = group_last_line(m->out);
 
-        tool_complain("%s did not begin: %s", m->name, line);
+        if (g_str_has_prefix(line, "cd ")) {            /* what tt branch has called */
+            tool_complain("%s did not begin: '%s' ended without a word: is it the QEMU of "
+                          "TTVM (--qemu)?", m->name, tool_value(m->live->a, "--qemu") ?:
+                          "qemu-system-x86_64");
+        } else {
+            tool_complain("%s did not begin: %s", m->name, line);
+        }
     } else {
         tool_complain("%s did not begin: %s", m->name, why);
     }
     return false;
+}
+
+/* All are connected to the hub that was started for them. */
+static bool have_joined(const Live *l)
+{
+    int64_t until_us = g_get_monotonic_time() + JOIN_SECONDS * G_USEC_PER_SEC;
+
+    for (unsigned i = 0; i < l->n && !beginning.is_told; ) {
+        const LiveMember *m = &l->members[i];
+
+        if (group_hub_has(&l->hub, group_at(l->g, m->member), m->qmp)) {
+            i++;
+        } else if (g_get_monotonic_time() > until_us) {
+            g_autofree char *line = group_last_line(m->out);
+
+            tool_complain("%s does not come to the hub that --hub has started: %s", m->name,
+                          line);
+            return false;
+        } else {
+            g_usleep(50000);
+        }
+    }
+    return !beginning.is_told;
 }
 
 static bool go_on(LiveMember *m)
@@ -206,7 +234,7 @@ static void wait_for_all(Live *l)
 /* The branches are a group with the run of the other one. */
 static bool write_list(const Live *l)
 {
-    g_autofree char *path = g_build_filename(l->to, LIST_NAME, NULL);
+    g_autofree char *path = g_build_filename(l->to, GROUP_LIST, NULL);
     g_autofree const char **runs = g_new0(const char *, l->g->members->len);
 
     for (unsigned i = 0; i < l->n; i++) {
@@ -225,6 +253,7 @@ static bool begin(Live *l)
     for (unsigned i = 0; ok && i < l->n; i++) {
         ok = is_ready(&l->members[i]);
     }
+    ok = ok && have_joined(l);
     ok = ok && (!l->play || (group_play_wait(l->play, &beginning.is_told) && write_list(l)));
     was_told = beginning.is_told;
     ok &= !was_told;
@@ -338,35 +367,13 @@ static int name_place(Live *l)
     return l->to && tool_is_fit(l->to) ? TOOL_FINE : TOOL_PROBLEM;
 }
 
-/* Is a file of that name, or that of its output, made for another member or the hub? */
-static bool is_taken(const Live *l, const char *name)
-{
-    bool is = l->hub.argv && (!strcmp(name, "hub") || !strcmp(name, HUB_OUT));
-
-    for (unsigned i = 0; !is && i < l->g->members->len; i++) {
-        g_autofree char *out = g_strconcat(group_at(l->g, i)->name, ".out", NULL);
-
-        is = !strcmp(name, out);
-    }
-    return is;
-}
-
-static int make_members(Live *l)
+static void make_members(Live *l)
 {
     l->members = g_new0(LiveMember, l->g->members->len);
     for (unsigned i = 0; i < l->g->members->len; i++) {
         const GroupMember *of = group_at(l->g, i);
         g_autofree char *out = g_strconcat(of->name, ".out", NULL);
 
-        if (!group_is_name(of->name) || g_str_has_prefix(of->name, ".live") ||
-            (l->exact && !strcmp(of->name, LIST_NAME))) {
-            return tool_complain("'%s' cannot be the name of a directory: give the "
-                                 "member another name in the list of runs", of->name);
-        }
-        if (is_taken(l, of->name)) {
-            return tool_complain("'%s' is also the name of an output file: give the member "
-                                 "another name in the list of runs", of->name);
-        }
         if (of != l->exact) {
             l->members[l->n++] = (LiveMember) {
                 .live = l, .member = i, .name = of->name,
@@ -375,7 +382,6 @@ static int make_members(Live *l)
             };
         }
     }
-    return TOOL_FINE;
 }
 
 /* What is made in it. */
@@ -387,9 +393,9 @@ static int make_place(Live *l)
         g_ptr_array_add(l->runs, l->members[i].run);
         g_ptr_array_add(l->files, g_strdup(l->members[i].out));
     }
-    g_ptr_array_add(l->files, g_build_filename(l->to, HUB_OUT, NULL));
+    g_ptr_array_add(l->files, g_build_filename(l->to, GROUP_HUB_OUT, NULL));
     if (l->play) {
-        g_ptr_array_add(l->files, g_build_filename(l->to, LIST_NAME, NULL));
+        g_ptr_array_add(l->files, g_build_filename(l->to, GROUP_LIST, NULL));
     }
     l->place.runs = l->runs;
     l->place.files = l->files;
@@ -416,7 +422,7 @@ static void clean_up(Live *l)
 /* The group begins, and runs to its end. */
 static int live(Live *l)
 {
-    g_autofree char *hub_out = g_build_filename(l->to, HUB_OUT, NULL);
+    g_autofree char *hub_out = g_build_filename(l->to, GROUP_HUB_OUT, NULL);
     int result = make_place(l);
 
     if (result) {
@@ -447,14 +453,15 @@ int group_live(const ToolArgs *a, const Group *g)
 {
     Live l = { .a = a, .g = g, .place.lock = -1,
                .is_stopped = a->rest && g_strv_contains((const char **)a->rest, "-S") };
-    int result = group_choose(a, g, &l.epoch);
+    int result = group_check_ended(g) ?: group_choose(a, g, &l.epoch);
 
     l.play = result ? NULL : group_play_new(a, g, l.epoch, &result);
     l.exact = l.play ? group_at(g, group_play_member(l.play)) : NULL;
     result = result ?: group_hub_plan(&l.hub, a, g);
     result = result ?: name_place(&l);
-    result = result ?: make_members(&l);
+    result = result ?: group_check_names(a, g, l.exact, l.hub.argv);
     if (!result) {
+        make_members(&l);
         result = tool_has(a, "--print") ? print_commands(&l) : live(&l);
     }
     group_hub_end(&l.hub);

@@ -17,6 +17,8 @@ static void member_free(gpointer opaque)
 
     g_free(m->name);
     g_free(m->run);
+    g_free(m->directory);
+    g_free(m->damage);
     g_free(m->frames);
     g_array_unref(m->sent);
     g_array_unref(m->got);
@@ -41,7 +43,7 @@ void group_free(Group *g)
 
 /* ---- their logs ---- */
 
-static int find_uuid(const Group *g, const uint8_t *uuid)
+int group_find_uuid(const Group *g, const uint8_t *uuid)
 {
     for (unsigned i = 0; i < g->members->len; i++) {
         if (!memcmp(group_at(g, i)->uuid, uuid, 16)) {
@@ -154,7 +156,7 @@ static TtStatus add_frame(Group *g, GroupMember *m, const TtEvent *ev, TtDiag *d
         GroupGot got = { .pos = ev->pos, .seq = f.seq, .hash = f.hash, .len = f.len,
                          .epoch = f.epoch, .sent_at = f.pos, .from = GROUP_OUTSIDE,
                          .n_sent = m->sent->len };
-        int from = f.is_recorded ? find_uuid(g, f.run) : -1;
+        int from = f.is_recorded ? group_find_uuid(g, f.run) : -1;
 
         if (from >= 0) {
             const GroupMember *sender = group_at(g, from);
@@ -326,7 +328,7 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
               "converts it";
     } else if (manifest.features & TT_FEATURE_SCRUBBED) {
         why = "was scrubbed: what it sent and received is no longer in it";
-    } else if (find_uuid(g, manifest.uuid) >= 0) {
+    } else if (group_find_uuid(g, manifest.uuid) >= 0) {
         why = "is listed twice, or is a copy of another member";
     }
     t = tool_totals(*r);
@@ -337,9 +339,7 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
         memcpy(m->parent_uuid, manifest.parent_uuid, 16);
         m->parent_pos = manifest.parent_pos;
     }
-    if (manifest.features & TT_FEATURE_FRAMES) {
-        m->frames = tt_runstore_frames(&manifest, m->run);
-    }
+    m->frames = tool_frames_dir(m->run, &manifest);
     group_note_ways(m, &manifest);
     m->is_live = tool_is_growing();
     m->is_whole = !tt_log_reader_is_torn(*r) && !tt_log_reader_damage(*r);
@@ -441,6 +441,31 @@ static bool read_members(Group *g)
     return is_fine;
 }
 
+/* Once for all. */
+static void note_growing(const Group *g)
+{
+    GString *runs = g_string_new(NULL);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+
+        if (m->is_live && n++ < NOTES_MAX) {
+            g_string_append_printf(runs, "%s%s", n > 1 ? ", " : "", m->run);
+        }
+    }
+    if (n > NOTES_MAX) {
+        g_string_append_printf(runs, " and %u more", n - NOTES_MAX);
+    }
+    if (n) {
+        g_string_append_printf(runs, n == 1 ? ": the run is being recorded; this shows what "
+                               "has been written so far" : ": these runs are being recorded; "
+                               "this shows what has been written so far");
+        tool_note(runs->str);
+    }
+    g_string_free(runs, true);
+}
+
 Group *group_load(const char *path)
 {
     Group *g = g_new0(Group, 1);
@@ -460,6 +485,7 @@ Group *group_load(const char *path)
     tool_limit_torn(NOTES_MAX);
     is_read = read_members(g);
     tool_limit_torn(0);
+    note_growing(g);
     if (!is_read) {
         group_free(g);
         return NULL;

@@ -4,7 +4,6 @@
  * moment.
  */
 #include "tt-tool-group.h"
-#include "tt-tool-qmp.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -219,7 +218,19 @@ static void print_json(const Group *g, uint32_t epoch)
             is_first = false;
         }
     }
-    printf("}}");
+    printf("}, \"lost\": [");
+    is_first = true;
+    for (unsigned i = 0; i < g->members->len; i++) {
+        const GroupMember *m = group_at(g, i);
+        const GroupPoint *p = group_point(m, epoch);
+
+        if (p && p->is_lost && is_past(g, i, epoch) != PAST) {
+            printf("%s", is_first ? "" : ", ");
+            tool_json_string(m->name);
+            is_first = false;
+        }
+    }
+    printf("]}");
 }
 
 static void print_text(const Group *g, uint32_t epoch)
@@ -239,7 +250,8 @@ static void print_text(const Group *g, uint32_t epoch)
 
             printf("  %-*s %20" PRIu64 "  %s on %s way%s\n", tool_width(m->name, 18), m->name,
                    group_point_pos(p), frames, p->n_kept == 1 ? "its" : "their",
-                   is_past(g, i, epoch) ? "; no longer in its window" : "");
+                   is_past(g, i, epoch) ? "; no longer in its window" :
+                   p->is_lost ? "; its files no longer have it" : "");
         } else {
             printf("  %-*s %20s  %s\n", tool_width(m->name, 18), m->name, "-",
                    absent[is_past(g, i, epoch)]);
@@ -251,6 +263,13 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
 {
     g_autoptr(GArray) all = group_epochs(g);
 
+    group_look_for_points(g);
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (group_at(g, i)->damage) {
+            tool_complain("the checkpoints of %s are damaged: %s", group_at(g, i)->name,
+                          group_at(g, i)->damage);
+        }
+    }
     if (tool_has(a, "--json")) {
         tool_json_begin();
         printf("\"checkpoints\": [");
@@ -273,25 +292,29 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
 
 /* ---- for tt group live ---- */
 
-static bool is_of_all(const Group *g, uint32_t epoch)
+static bool is_of_all(const Group *g, uint32_t epoch, bool is_strict)
 {
     for (unsigned i = 0; i < g->members->len; i++) {
-        if (!group_point(group_at(g, i), epoch) || is_past(g, i, epoch) == PAST) {
+        const GroupPoint *p = group_point(group_at(g, i), epoch);
+
+        if (!p || (is_strict && p->is_lost) || is_past(g, i, epoch) == PAST) {
             return false;
         }
     }
     return true;
 }
 
-/* The last one that all members have. */
+/* The last one that all members have; or had, and then it is said who has lost it. */
 static int choose_last(const Group *g, uint32_t *epoch)
 {
     g_autoptr(GArray) all = group_epochs(g);
 
-    for (unsigned i = all->len; i-- > 0; ) {
-        *epoch = g_array_index(all, uint32_t, i);
-        if (is_of_all(g, *epoch)) {
-            return TOOL_FINE;
+    for (unsigned lax = 0; lax < 2; lax++) {
+        for (unsigned i = all->len; i-- > 0; ) {
+            *epoch = g_array_index(all, uint32_t, i);
+            if (is_of_all(g, *epoch, !lax)) {
+                return TOOL_FINE;
+            }
         }
     }
     return tool_complain(all->len ? "%s has no checkpoint that all members have: tt "
@@ -306,6 +329,7 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
     uint64_t n;
     TtDiag diag;
 
+    group_look_for_points(g);
     if (!at) {
         int result = choose_last(g, epoch);
 
@@ -342,34 +366,14 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
                                  "another (tt group checkpoints lists them), or give a list "
                                  "of runs without that member", m->name, *epoch);
         }
+        if (group_point(m, *epoch)->is_lost) {
+            return tool_complain("%s has lost its checkpoint @group-%" PRIu32 " (%s): choose "
+                                 "another (tt group checkpoints lists them), or see what tt "
+                                 "check says of %s", m->name, *epoch,
+                                 m->damage ?: "its files no longer have it", m->run);
+        }
     }
     return group_is_moment(g, *epoch, &diag) ? TOOL_FINE :
         tool_complain("checkpoint @group-%" PRIu32 " is not consistent: %s", *epoch,
                       diag.text);
-}
-
-/* 0: it is not there. */
-static uint64_t number_in(const char *answer, const char *key)
-{
-    const char *at = strstr(answer, key);
-
-    return at ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
-}
-
-int group_checkpoint(const ToolArgs *a)
-{
-    ToolQmp *q = tool_qmp_open(a->operand[1]);
-    g_autofree char *answer = NULL, *why = NULL;
-    int result = TOOL_PROBLEM;
-
-    if (q && !tool_qmp_do(q, "tt-checkpoint-add", "{\"group\": true}", 300, &answer, &why)) {
-        tool_complain("the VM at %s made no checkpoint: %s", a->operand[1], why);
-    } else if (q) {
-        printf("the VM at %s has its checkpoint @group-%" PRIu64 " at position %" PRIu64 ", "
-               "and tells the others\n", a->operand[1], number_in(answer, "\"group\": "),
-               number_in(answer, "\"position\": "));
-        result = TOOL_FINE;
-    }
-    tool_qmp_free(q);
-    return result;
 }

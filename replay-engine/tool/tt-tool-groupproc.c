@@ -98,6 +98,12 @@ char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, con
     while ((value = tool_next_value(a, "--without", &n))) {
         add(args, "--without", value);
     }
+    if (m->keeps_frames) {
+        g_autofree char *to = g_path_get_dirname(run);
+        g_autofree char *frames = g_build_filename(to, GROUP_FRAMES, NULL);
+
+        add(args, "--frames", tool_value(a, "--frames") ?: frames);
+    }
     if (fd < 0) {
         add(args, "--print", NULL);
     }
@@ -137,5 +143,6 @@ char *group_last_line(const char *path)
         *usage = 0;
     }
     line = strrchr(text, '\n');
-    return g_strdup(tt_replace_controls(line ? line + 1 : text, '?'));
+    line = tt_replace_controls(line ? line + 1 : text, '?');
+    return g_strdup(line + (g_str_has_prefix(line, "tt: ") ? 4 : 0));
 }

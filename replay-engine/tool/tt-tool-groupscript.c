@@ -31,7 +31,8 @@ static bool add_sends(GroupPlay *p)
         bytes = group_frames_bytes(&p->mine, &x, &diag);
         if (!bytes) {
             tool_complain("%s cannot do again what it did, its frame %" PRIu64 " is "
-                          "missing: %s", p->m->name, s->seq, diag.text);
+                          "missing: %s, or say with --frames where the stores are",
+                          p->m->name, s->seq, diag.text);
             return false;
         }
         add_address(p, bytes);

@@ -207,9 +207,9 @@ static void run(Hub *h, uint64_t seconds)
     hub_end(h);
     if (hub_can_write(STDOUT_FILENO, LAST_WORD_MS)) {       /* it may be the log, too */
         g_autofree char *came = tool_count(h->n_came, "frame");
+        g_autofree char *gone = tool_number(h->n_gone), *lost = tool_number(h->n_lost);
 
-        printf("%s received, %" PRIu64 " forwarded, %" PRIu64 " lost\n", came, h->n_gone,
-               h->n_lost);
+        printf("%s received, %s forwarded, %s lost\n", came, gone, lost);
     }
 }
 

@@ -192,7 +192,7 @@ int tool_info(const ToolArgs *a)
     Store s = { 0 };
     TtManifest m;
     TtLogReader *r = tool_open_run(run, &m);
-    g_autofree char *gap = NULL;
+    g_autofree char *gap = NULL, *note = NULL;
     ToolReach *reach;
     ToolTotals t;
     int result;
@@ -204,6 +204,10 @@ int tool_info(const ToolArgs *a)
     gap = tool_gap(run);
     if (gap) {
         tool_note(gap);
+    }
+    note = tool_frames_note(run, &m, r);
+    if (note) {
+        tool_note(note);
     }
     look_at_store(run, &m, r, &s);
     reach = tool_reach(run, &m, r);

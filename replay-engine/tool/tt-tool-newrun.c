@@ -12,6 +12,19 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+/* One that is not there may be lost: then what can be done about none is of no use. */
+static void complain_missing(const char *run, const TtPageStore *store, const TtDiag *why)
+{
+    const TtDiag *damage = tt_pagestore_damage(store, 0) ?: tt_pagestore_damage(store, 1);
+
+    if (damage) {
+        tool_complain("checkpoints of '%s' are lost, and perhaps this one: %s", run,
+                      damage->text);
+    } else {
+        tool_problem(why);
+    }
+}
+
 bool tool_has_full(const char *run, const TtManifest *m, const char *at)
 {
     TtPageStore *store;
@@ -24,10 +37,10 @@ bool tool_has_full(const char *run, const TtManifest *m, const char *at)
         return false;
     }
     st = tt_runfull_find(run, store, at, &id, &diag);
-    tt_pagestore_free(store);
     if (st != TT_OK) {
-        tool_problem(&diag);
+        complain_missing(run, store, &diag);
     }
+    tt_pagestore_free(store);
     return st == TT_OK;
 }
 

@@ -95,6 +95,37 @@ char *tool_option_value(const char *path)
     return whole ? tool_escaped(whole) : NULL;
 }
 
+char *tool_option_key(const char *option, const char *key)
+{
+    const char *p = option;
+    char *value = NULL;
+
+    if (*option == '{') {
+        g_autoptr(GVariant) all = g_variant_parse(G_VARIANT_TYPE("a{ss}"), option, NULL,
+                                                  NULL, NULL);
+
+        if (all) {
+            g_variant_lookup(all, key, "s", &value);
+        }
+        return value;
+    }
+    while (*p) {
+        GString *word = g_string_new(NULL);
+
+        for (; *p && (*p != ',' || p[1] == ','); p++) {
+            g_string_append_c(word, *p);
+            p += *p == ',';
+        }
+        p += *p == ',';
+        if (g_str_has_prefix(word->str, key) && word->str[strlen(key)] == '=') {
+            g_free(value);                      /* the last one counts */
+            value = g_strdup(word->str + strlen(key) + 1);
+        }
+        g_string_free(word, true);
+    }
+    return value;
+}
+
 unsigned tool_remove_directory(const char *path)
 {
     GDir *d = g_dir_open(path, 0, NULL);

@@ -19,6 +19,7 @@
 
 struct ToolQmp {
     int fd;
+    bool has_greeted;
     GString *in;                /* what came and was not taken */
 };
 
@@ -109,6 +110,25 @@ static char *take_line(ToolQmp *q)
     return g_strchomp(line);
 }
 
+/* Of who has not greeted yet: what is there cannot become a greeting. NULL: it can. */
+static const char *why_no_greeting(const ToolQmp *q)
+{
+    const char *p = q->in->str + strspn(q->in->str, "\r\n ");
+
+    if (q->has_greeted || !*p) {
+        return NULL;
+    }
+    if (g_str_has_prefix(p, "QEMU ")) {
+        return "this is a monitor for people: give the socket of its QMP (-qmp "
+            "unix:PATH,server=on,wait=off)";
+    }
+    if (g_str_has_prefix(p, "{\n") || g_str_has_prefix(p, "{\r")) {
+        return "it has line breaks in what it says (-qmp-pretty): give a socket of -qmp";
+    }
+    return *p == '{' ? NULL : "what is there does not speak QMP: give the socket of its QMP "
+        "(-qmp unix:PATH,server=on,wait=off)";
+}
+
 /* The next one, g_free. NULL: *@why. */
 static char *read_line(ToolQmp *q, int64_t until_us, char **why)
 {
@@ -137,6 +157,10 @@ static char *read_line(ToolQmp *q, int64_t until_us, char **why)
             return NULL;
         }
         g_string_append_len(q->in, bytes, n);
+        *why = g_strdup(why_no_greeting(q));
+        if (*why) {
+            return NULL;
+        }
     }
     return line;
 }
@@ -239,6 +263,7 @@ bool tool_qmp_greet(ToolQmp *q, unsigned seconds, char **why)
 {
     g_autofree char *line = read_answer(q, "QMP", "QMP", seconds, why);
 
+    q->has_greeted = line;
     return line && tool_qmp_do(q, "qmp_capabilities", NULL, seconds, NULL, why);
 }
 

@@ -256,7 +256,7 @@ static TtLogReader *open_log(const char *run, bool says_damage)
     if (status < 0 && (says_damage || !r)) {
         tool_problem(&diag);
     }
-    if (status == TT_END_TORN) {
+    if (status == TT_END_TORN && !(is_growing && notes_max)) {
         note_torn(is_growing ? "the run is being recorded; this shows what has been "
                                "written so far" : diag.text);
     }

@@ -141,7 +141,8 @@ bool tool_is_replayable(const char *run, const TtManifest *m, const TtLogReader 
 char *tool_gap(const char *run);
 /* Opens manifest and log, which must belong together. NULL: said so. */
 TtLogReader *tool_open_run(const char *run, TtManifest *m);
-/* Of the runs opened from now on that are cut off at most @max are named; 0: all. */
+/* Of the runs opened from now on that are cut off at most @max are named, and those that are
+ * being recorded are not: the caller does so of all at once. 0: all are. */
 void tool_limit_torn(unsigned max);
 /* The same; of damage in the log it says nothing: tool_damage does. */
 TtLogReader *tool_open_run_for_check(const char *run, TtManifest *m);
@@ -197,6 +198,18 @@ char *tool_option_value(const char *path);
 unsigned tool_remove_directory(const char *path);
 /* A comma in a value of QEMU's options is doubled. g_free. */
 char *tool_escaped(const char *text);
+/* The value of @key in such an option, or in one that is an object in JSON with strings only;
+ * g_free. NULL: it is not there. */
+char *tool_option_key(const char *option, const char *key);
+/* Where the frame stores of the group of @run are now, by its manifest or the options that it
+ * was recorded with; g_free. NULL: it has none. */
+char *tool_frames_dir(const char *run, const TtManifest *m);
+/* The same, or what --frames says, for a branch of @run; *@dir: g_free. An exit status, having
+ * said what is wrong. */
+int tool_choose_frames(const ToolArgs *a, const char *run, const TtManifest *m, char **dir);
+/* A sentence, if the bytes of what the run sent are not there, though it names the stores;
+ * g_free, or NULL. Cost: reads the log then, up to the first frame. */
+char *tool_frames_note(const char *run, const TtManifest *m, TtLogReader *r);
 
 /* Names for addresses: lines of "ADDRESS TYPE NAME", or an ELF file. Returns an exit
  * status, having said what is wrong; *@out is to be freed in any case. */

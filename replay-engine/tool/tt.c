@@ -184,6 +184,8 @@ const ToolCommand tool_commands[] = {
               "program" },
             { "--without", "OPTION", true, "leave out a recorded option and its value, "
                                            "wherever it occurs" },
+            { "--frames", "DIR", false, "directory of the frame stores (default: where those "
+                                        "of RUN are)" },
             { "--print", NULL, false, "print the command, but do not run it" },
         }, tool_branch,
     }, {
@@ -354,7 +356,8 @@ const ToolCommand tool_commands[] = {
             { "--print", NULL, false, "live: print the commands, but do not run them" },
             { "--exact", "MEMBER", false, "live: this one does what it did, and only the "
                                           "others go on" },
-            { "--frames", "DIR", false, "live: frame stores (default: as recorded)" },
+            { "--frames", "DIR", false, "live: frame stores (default: new ones in the "
+                                        "directory of the new runs)" },
             JSON,
         }, tool_group,
     }, {

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import select
+import shutil
 import subprocess
 import time
 
 from test_group import frame_notes, guest, nic
-from test_group_frames import events, frames_in, store_of
+from test_group_frames import events, frames_in, store_of, uuid_of
 from ttlib import (SLOW, Qmp, check, check_exact, equal, limit, one_sentence, read_bytes,
-                   recorder, tool, tt, wait_until)
+                   read_text, recorder, tool, tt, wait_until)
 
 ALONE = '''
 for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
@@ -134,6 +135,43 @@ def test_surrounding(work):
     equal(answer['members'][0]['first']['byte'], int(re.search(r'byte (\d+)', first)[1]),
           f'{answer} {first}')
     stands_still(work)
+    moved(work, frames)
+
+
+def moved(work, frames):
+    """A copy of the group goes on where the original is no longer: what its branches send is
+    kept beside them, and what others keep stays as it was. With --frames it is kept there."""
+    copy, fourth = os.path.join(work, 'copy'), os.path.join(work, 'fourth')
+    shutil.copytree(os.path.join(work, 'group'), copy)
+    os.rename(os.path.join(work, 'group'), os.path.join(work, 'away'))
+    before = sorted(os.listdir(f'{copy}/frames'))
+    tt('group', 'live', copy, '--to', fourth, *console_of(work, 'fourth', '{member}'),
+       timeout=150)
+    check(not os.path.exists(frames), f'{frames} is there again')
+    equal(sorted(os.listdir(f'{copy}/frames')), before, 'stores of the copy')
+    equal(sorted(os.listdir(f'{fourth}/frames')),
+          sorted(f'{uuid_of(f"{fourth}/{name}")}.frames' for name in ('client', 'server')),
+          'stores of the branches')
+    check('[frames]\npath=../frames\n' in read_text(f'{fourth}/client/manifest'), 'the path')
+    check_exact(work, f'{fourth}/client', name='fourth-rep', timeout=200,
+                serial_wanted=read_bytes(f'{fourth}/client.console'))
+    # A branch of one run has the stores of the run's own group.
+    for name in 'client', 'server':
+        said = tt('branch', f'{copy}/{name}.run', '--at', '@group-1', '--print').stdout
+        check(f'frames={copy}/frames' in said and frames not in said.split('-tt')[1], said)
+    stores = os.path.join(work, 'stores')
+    os.rename(f'{copy}/frames', stores)
+    for verb in 'check', 'info':
+        said = one_sentence(tt(verb, f'{copy}/client.run').stderr, verb)
+        check(f"note: the frame stores '{copy}/frames' are missing" in said, said)
+    fifth = ['group', 'live', copy, '--to', f'{work}/fifth', '--exact', 'client']
+    said = one_sentence(tt(*fifth, rc=1).stderr, 'no stores')
+    check('or say with --frames where the stores are' in said, said)
+    said = tt(*fifth, '--frames', stores, *console_of(work, 'fifth', 'server'),
+              timeout=150).stdout
+    check_answers(*row_of(said, 'server'))
+    check(os.path.exists(store_of(stores, f'{work}/fifth/server')), 'no store in --frames')
+    check(not os.path.exists(f'{work}/fifth/frames'), 'stores in two places')
 
 
 def check_turns(client, branch):
@@ -176,8 +214,10 @@ def check_first(work, frames, said, branch):
     check(found, f'no difference is said: {said}')
     new, new_len, old, old_len, byte = (int(n) for n in found.groups()[:5])
     bytes_of = {}
-    for name, run, number in (('is', branch, new), ('was', f'{work}/group/client.run', old)):
-        path = store_of(frames, run)
+    for name, where, run, number in (
+            ('is', f'{os.path.dirname(branch)}/frames', branch, new),
+            ('was', frames, f'{work}/group/client.run', old)):
+        path = store_of(where, run)
         at, size = frames_in(path)[number]
         bytes_of[name] = read_bytes(path)[at:at + size]
     equal([len(bytes_of['is']), len(bytes_of['was'])], [new_len, old_len], 'lengths')
@@ -231,6 +271,11 @@ def says_no(work, c, frames):
     check('only for tt group live' in tt('group', 'info', group, '--exact', 'x', rc=2).stderr,
           'an option of another verb')
     check('needs a second' in tt('group', 'compare', group, rc=2).stderr, 'no second group')
-    check('only for --exact' in tt('group', 'live', group, *where, '--frames', 'x',
-                                   rc=2).stderr, '--frames alone')
+    check('--frames is empty' in tt('group', 'live', group, *where, '--frames', '',
+                                    rc=2).stderr, 'an empty --frames')
+    with open(f'{work}/list', 'w', encoding='ascii') as out:
+        out.write(f'[members]\nframes={c.run}\n')
+    said = one_sentence(tt('group', 'live', f'{work}/list', *where, '--print',
+                           rc=1).stderr, 'a name')
+    check("'frames' is also the name of the directory of the frame stores" in said, said)
     check(not os.path.exists(where[1]), 'nothing was made')

@@ -185,6 +185,30 @@ def test_cannot_listen(work):
         vm.wait(0)
 
 
+@limit(60)
+def test_taken_away(work):
+    """A filter of a VM that is recorded is taken away: its user and its log hear of it. At the
+    end of a VM nothing is said."""
+    args = [*MACHINE, '-netdev', 'hubport,id=n0,hubid=0', '-object',
+            'filter-tt,id=f,netdev=n0,group=g', '-device', 'rtl8139,netdev=n0,romfile=']
+    said = 'filter-tt of netdev n0 is taken away'
+    for goes in False, True:
+        with recorder(work, args, f'run{goes:d}', qmp=1) as vm:
+            wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > 0, 'it runs')
+            if goes:
+                vm.qmp.cmd('object-del', id='f')
+            vm.qmp.send('quit')
+            vm.wait(0)
+        equal([said in vm.stderr, said in tt('log', vm.run, '--kind', 'note').stdout],
+              [goes] * 2, vm.stderr)
+    # A VM that nobody records has nothing to lose.
+    with Vm(work, args, name='plain', qmp=1) as vm:
+        vm.qmp.cmd('object-del', id='f')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(said not in vm.stderr, vm.stderr)
+
+
 # Checkpoints
 
 def lan(work, clients):
@@ -433,6 +457,7 @@ def test_cut(work):
             c.send(member + bytes(48))
             c.send(member + bytes(4))
             wait_until(lambda: 'without its trailer' in vm.stderr, 'a sentence on the cut')
+            check('its filter-tt was taken away, or something' in vm.stderr, vm.stderr)
             wait_until(lambda: bare(vm) == [0, 1, 1], 'the frames from outside')
         vm.qmp.send('quit')
         vm.wait(0)
