@@ -186,7 +186,7 @@ where it is."""
                               text=True, errors='replace') as process:
             try:
                 for line in process.stdout:
-                    gdb.write(line)
+                    gdb.write(line.replace(place, text))
             except KeyboardInterrupt:
                 process.terminate()
                 raise

@@ -126,6 +126,7 @@ def test_ask(work):
         check(said.splitlines()[1] in moved, f'moved: {moved}, and not {said}')
         check(text.count('= 0x0000000000000002') >= 2 and 'lines64.c:' in text,
               f'tt origin counter: {text}')
+        equal(text.count('\ncounter = 0x'), 2, f'the place as it was typed: {text}')
         here = re.findall(r'^position (\d+) of', text, re.M)
         equal(here[0], here[-1], 'the place before and after')
         text = gdb(SCRIPT, 'tt find', 'tt origin', 'tt origin --depth 2', 'tt origin nobody',
