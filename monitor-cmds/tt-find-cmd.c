@@ -63,6 +63,31 @@ static bool take_number(const char **text, uint64_t *n)
         (!**text || **text == ' ');
 }
 
+static bool take_word(const char **text, const char *word)
+{
+    const char *end;
+
+    if (!strstart(*text, word, &end) || (*end && *end != ' ')) {
+        return false;
+    }
+    *text = end;
+    return true;
+}
+
+static bool take_position(const char **text, uint64_t *pos)
+{
+    *text += strspn(*text, " ");
+    if (take_word(text, "start")) {
+        *pos = 0;
+        return true;
+    }
+    if (take_word(text, "end")) {
+        *pos = UINT64_MAX;
+        return true;
+    }
+    return take_number(text, pos);
+}
+
 static bool take_option(const char **text, TtFindWant *w)
 {
     char which = (*text)[1];
@@ -79,9 +104,9 @@ static bool take_option(const char **text, TtFindWant *w)
         w->how |= TT_COND_WRITTEN;
         return true;
     case 'f':
-        return take_number(text, &w->from);
+        return take_position(text, &w->from);
     case 't':
-        return take_number(text, &w->to);
+        return take_position(text, &w->to);
     default:
         return take_number(text, &w->limit);
     }
@@ -93,7 +118,8 @@ static bool parse(const char *text, TtFindWant *w, Error **errp)
     while (text[0] == '-' && text[1] && strchr("cmwftn", text[1]) &&
            (text[2] == ' ' || !text[2])) {
         if (!take_option(&text, w)) {
-            error_setg(errp, "tt find: -f, -t and -n each take a number");
+            error_setg(errp, "tt find: -f and -t take a number, start or end, and -n "
+                       "takes a number");
             return false;
         }
         text += strspn(text, " ");

@@ -38,10 +38,19 @@ static void show_progress(Monitor *mon)
     monitor_flush(mon);
 }
 
+/* Once. There is one job of the store at a time, since each checkpoint is what has changed
+ * since the one before. */
+static void say_waiting(Monitor *mon)
+{
+    monitor_printf(mon, "waiting for the checkpoint store, which is writing another one\n");
+    monitor_flush(mon);
+}
+
 typedef struct Wait {
     Monitor *mon;
     TtTask *task;
     int64_t told_ms;
+    bool said_waiting;
 } Wait;
 
 /* This monitor is not served meanwhile (GLib does not call a source that is being
@@ -56,6 +65,10 @@ static bool wait_step(void *opaque)
     }
     if (qemu_shutdown_requested_get()) {
         w->task->cancelled = true;
+    }
+    if (tt_task_waits(w->task) && !w->said_waiting && now - w->told_ms >= TELL_MS) {
+        w->said_waiting = true;
+        say_waiting(w->mon);
     }
     if (tt_task_moves(w->task)) {
         if (gave_up()) {

@@ -323,6 +323,11 @@ bool tt_task_moves(const TtTask *t)
         t->kind <= TT_TASK_ADD;
 }
 
+bool tt_task_waits(const TtTask *t)
+{
+    return t->checkpointer.is_waiting;
+}
+
 void tt_task_progress(const TtTask *t, uint64_t *done, uint64_t *total)
 {
     if (t->kind == TT_TASK_FIND) {

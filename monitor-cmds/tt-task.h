@@ -58,7 +58,9 @@ typedef struct TtTask {
 bool tt_task_step(void *opaque);
 /* Has begun a movement that has not ended. */
 bool tt_task_moves(const TtTask *t);
-/* How far that is, in positions. */
+/* For the checkpoint store, which works on something else. */
+bool tt_task_waits(const TtTask *t);
+/* How far a movement is, in positions. */
 void tt_task_progress(const TtTask *t, uint64_t *done, uint64_t *total);
 /* What a search has found; for QMP. */
 TtFoundPlaceList *tt_task_places(const TtTask *t);

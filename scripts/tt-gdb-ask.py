@@ -100,16 +100,63 @@ def moved_by(path):
     return max(set(seen), key=seen.count) if seen else 0    # one may be that of a library
 
 
+# Words of the tool, and those of the monitor.
+FIND_WITH = {'from': '-f', 'to': '-t', 'limit': '-n'}
+FIND_ALONE = {'changes': '-c', 'monotone': '-m', 'written': '-w', 'first': '-n 1'}
+
+
+def position_of(text):
+    """What the monitor's tt find takes, of what a user writes."""
+    if text in ('start', 'end'):
+        return text
+    if text[0] != '@':
+        return str(number(text))
+    for item in whole_list('qtt.marks'):
+        pos, name = item.split('.', 1)
+        if name == text[1:]:
+            return str(int(pos, 16))
+    raise gdb.GdbError(f"tt: there is no mark '{text[1:]}': \"tt marks\" lists them")
+
+
 class Find(TtCommand):
     """List the positions at which a condition becomes true.
 
-tt find [-c] [-m] [-f POS] [-t POS] [-n N] CONDITION, as in the monitor: docs/reference/find
-has the conditions. Afterwards the VM is where it was."""
+tt find CONDITION [--from POS] [--to POS] [--limit N] [--first] [--changes] [--monotone]
+        [--written]
+The options are those of the tool, the conditions are in docs/reference/find. POS is a
+number, an expression of gdb without spaces, start, end or @MARK. -f, -t, -n, -c, -m and -w,
+as in the monitor, stand before CONDITION. Afterwards the VM is where it was."""
 
     name, category = 'find', gdb.COMMAND_DATA
 
+    @staticmethod
+    def translated(arg):
+        """As the monitor has it."""
+        options = []
+
+        def take(found):
+            word, value = found.groups()
+            if word in FIND_ALONE:
+                options.append(FIND_ALONE[word])
+                return f' {value}'
+            if word not in FIND_WITH:
+                raise gdb.GdbError(f'tt: tt find takes no --{word}: "help tt find" has the '
+                                   'options')
+            place, _, rest = value.lstrip('= ').partition(' ')
+            if not place:
+                raise gdb.GdbError(f'tt: --{word} takes a value')
+            options.append(f'{FIND_WITH[word]} ' + (
+                str(number(place, 'number')) if word == 'limit' else position_of(place)))
+            return f' {rest}'
+        # An option, and what stands behind it up to the next one.
+        condition = re.sub(r'\s*(?<!\S)--([a-z]+)((?:(?!\s--[a-z]).)*)', take, arg)
+        if not condition.strip():
+            raise gdb.GdbError('tt find takes a condition, and --from POS, --to POS, '
+                               '--limit N, --first, --changes, --monotone, --written')
+        return ' '.join([*options, condition.strip()])
+
     def invoke(self, arg, from_tty):
-        gdb.execute(f'monitor tt find {arg}')
+        gdb.execute(f'monitor tt find {self.translated(arg)}')
 
 
 class Origin(TtCommand):
@@ -139,7 +186,7 @@ where it is."""
                               text=True, errors='replace') as process:
             try:
                 for line in process.stdout:
-                    gdb.write(line)
+                    gdb.write(line.replace(place, text))
             except KeyboardInterrupt:
                 process.terminate()
                 raise

@@ -90,6 +90,20 @@ def replays():
     return found
 
 
+def all_replays():
+    """The same. The frame that is asked for may be one of a replay that has ended, and then
+    another one would be a wrong answer."""
+    if the_group:
+        the_group.positions()
+    found = replays()
+    gone = [str(i.num) for i in gdb.inferiors() if i.num in met and not i.pid]
+    if gone:
+        raise gdb.GdbError(f'tt: what inferior {gone[0]} debugged has ended: connect it again '
+                           'with "target remote", or take it away with "remove-inferiors '
+                           f'{gone[0]}"')
+    return found
+
+
 # ---- frames ----
 
 class Frames:
@@ -145,16 +159,16 @@ def visit(num, place, what):
     gdb.write(f'{what}, at position {place} of inferior {num}\n')
 
 
-class StepMessage(gdb.Command):
+class StepMessage(TtCommand):
     """Go to where the next frame that this VM sends arrives, in the VM that receives it."""
 
-    def __init__(self):
-        super().__init__('step-message', gdb.COMMAND_RUNNING)
+    prefix, name = '', 'step-message'
 
     def invoke(self, arg, from_tty):
+        there = all_replays()
         mine = frames_here()
         first = bisect.bisect_left(mine.sent, (when()[0],))
-        others = [(num, frames_of(run)) for run, num in replays().items()]
+        others = [(num, frames_of(run)) for run, num in there.items()]
         for lost, (_, run, seq) in enumerate(mine.sent[first:]):
             for num, frames in others:
                 if (run, seq) in frames.got_at:
@@ -166,17 +180,16 @@ class StepMessage(gdb.Command):
         raise gdb.GdbError('tt: no frame sent from here on reaches another inferior')
 
 
-class ReverseStepMessage(gdb.Command):
+class ReverseStepMessage(TtCommand):
     """Go to where the last frame that this VM received was sent, in the VM that sent it."""
 
-    def __init__(self):
-        super().__init__('reverse-step-message', gdb.COMMAND_RUNNING)
+    prefix, name = '', 'reverse-step-message'
 
     def invoke(self, arg, from_tty):
+        there = all_replays()
         mine = frames_here()
         n_got = bisect.bisect_left(mine.got, (when()[0] + 1,))
-        senders = {frames_of(run).id: (num, frames_of(run))
-                   for run, num in replays().items()}
+        senders = {frames_of(run).id: (num, frames_of(run)) for run, num in there.items()}
         for _, run, seq in reversed(mine.got[:n_got]):
             num, frames = senders.get(run, (0, None))
             if frames and seq in frames.sent_at:

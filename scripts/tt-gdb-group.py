@@ -232,6 +232,7 @@ started, which end with gdb."""
                                'that lists its runs')
         info = json.loads(ask('group', 'info', path, '--json'))
         known.clear()                   # of runs that may have been recorded anew
+        met.clear()                     # inferiors of a group that has ended
         there, members = replays(), {}
         for member in info['members']:
             run = os.path.realpath(member['run'])

@@ -265,7 +265,7 @@ gdb is not even told when other processes reach LOCATION."""
             raise gdb.GdbError('tt: a condition is missing after "if"')
         whole = who.condition() + (f' && ({condition})' if word else '')
         before = set(gdb.breakpoints() or ())
-        gdb.execute(f'{self.gdb_command} {location} if {whole}', from_tty)
+        gdb.execute(f'{self.gdb_command} {location_of(location)} if {whole}', from_tty)
         for b in set(gdb.breakpoints() or ()) - before:
             only_here(b)
 

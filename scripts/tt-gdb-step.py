@@ -43,7 +43,10 @@ then use checkpoints.'''
         return ''
 
     def get_show_string(self, value):
-        size = int(packet('qtt.step-memory'), 16)
+        try:
+            size = int(packet('qtt.step-memory'), 16)
+        except gdb.GdbError as error:
+            return str(error)
         return f'The undo log of single steps has {size} bytes of memory.'
 
 
@@ -62,11 +65,7 @@ class StepStops:
         self.by_user |= isinstance(event, (gdb.BreakpointEvent, gdb.SignalEvent))
 
 
-def by_unit(commands, arg):
-    n = number(arg, 'number') if arg.strip() else 1
-    if not n:
-        return
-    command = commands[gdb.parameter('tt-step-unit')]
+def steps(command, n):
     with Forward():
         if not command.endswith('finish'):
             gdb.execute(f'{command} {n}')
@@ -76,6 +75,20 @@ def by_unit(commands, arg):
                 gdb.execute(command)
             if stops.by_user:
                 return
+
+
+def by_unit(commands, arg):
+    n = number(arg, 'number') if arg.strip() else 1
+    unit = gdb.parameter('tt-step-unit')
+    try:
+        if n:
+            steps(commands[unit], n)
+    except gdb.error as error:
+        if 'bounds of current function' not in str(error):
+            raise
+        raise gdb.GdbError(f'tt: gdb knows no function here, so it cannot step by one {unit}: '
+                           'load its symbols with "symbol-file", or "set tt-step-unit '
+                           'instruction"') from None
 
 
 class Step(TtCommand):

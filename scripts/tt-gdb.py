@@ -4,6 +4,7 @@
 Needs a gdb with Python; 12 or later does best. docs/reference/gdb.rst has them
 all, "help tt" in gdb a short list.
 """
+import functools
 import os
 import re
 import sys
@@ -25,6 +26,11 @@ def send(text):
         return found.group(1) if found else ''
 
 
+NOT_CONNECTED = 'tt: gdb is not connected to a recording or replay of TTVM: use ' \
+    '"target remote"'
+met = set()                             # numbers of the inferiors that have answered
+
+
 def packet(text):
     """Sends a packet and returns its answer."""
     try:
@@ -34,8 +40,8 @@ def packet(text):
     if answer.startswith('E.'):
         raise gdb.GdbError(f'tt: {answer[2:]}')
     if answer == '':
-        raise gdb.GdbError('tt: gdb is not connected to a recording or replay of '
-                           'TTVM: use "target remote"')
+        raise gdb.GdbError(NOT_CONNECTED)
+    met.add(gdb.selected_inferior().num)
     return answer
 
 
@@ -138,14 +144,31 @@ class Tt(gdb.Command):
         super().__init__('tt', gdb.COMMAND_RUNNING, prefix=True)
 
 
-class TtCommand(gdb.Command):
-    """Base: registers itself as "tt NAME"."""
+def one_sentence(invoke):
+    """gdb prints its own errors in a command of Python's as two lines with their class."""
+    @functools.wraps(invoke)
+    def wrapped(self, arg, from_tty):
+        try:
+            invoke(self, arg, from_tty)
+        except gdb.error as error:
+            said = f'tt: {" ".join(str(error).split())}'
+            raise gdb.GdbError(said if gdb.selected_inferior().pid else
+                               NOT_CONNECTED) from None
+    return wrapped
 
-    name, category = '', gdb.COMMAND_RUNNING
+
+class TtCommand(gdb.Command):
+    """Base: registers itself as "tt NAME"; its errors are one sentence."""
+
+    prefix, name, category = 'tt ', '', gdb.COMMAND_RUNNING
     complete_with = gdb.COMPLETE_NONE
 
+    def __init_subclass__(cls):
+        if 'invoke' in vars(cls):
+            cls.invoke = one_sentence(cls.invoke)
+
     def __init__(self):
-        super().__init__(f'tt {self.name}', self.category, self.complete_with)
+        super().__init__(self.prefix + self.name, self.category, self.complete_with)
 
 
 def number(text, what='position'):
@@ -349,6 +372,11 @@ It does not find writes by devices."""
 
 # ---- tt hits ----
 
+def location_of(text):
+    """What gdb takes, of what a user writes: an address needs no star."""
+    return f'*{text}' if re.fullmatch('0x[0-9a-f]+', text, re.I) else text
+
+
 def addresses_of(location):
     """Where a breakpoint on it would stand."""
     b = gdb.Breakpoint(location, internal=True)
@@ -368,9 +396,9 @@ class Hits(TtCommand):
     """List the positions at which the run reaches a location.
 
 tt hits LOCATION [--limit N] [--from POS] [--to POS] [--in WHO]
-LOCATION is as for "break", WHO as for "tt break-in", POS as for "tt goto" but
-without +, - and @. Lists the first N hits (default: 1000); "tt goto" goes to one
-of them. Afterwards the VM is where it was."""
+LOCATION is as for "break", or an address (0x401031 is *0x401031), WHO as for
+"tt break-in", POS as for "tt goto" but without +, - and @. Lists the first N hits
+(default: 1000); "tt goto" goes to one of them. Afterwards the VM is where it was."""
 
     name, complete_with = 'hits', gdb.COMPLETE_LOCATION
 
@@ -387,7 +415,7 @@ of them. Afterwards the VM is where it was."""
             return ''
         rest, _, who = re.sub(r'\s*--(limit|from|to)[ =](\S+)', take,
                               arg).partition('--in ')
-        location = rest.strip()
+        location = location_of(rest.strip())
         if not location or location.startswith('--'):
             raise gdb.GdbError('tt hits takes a location, as "break" does, and '
                                '--limit N, --from POS, --to POS, --in WHO')

@@ -308,6 +308,9 @@ static void by_device(Answer *a)
     const TtOriginFound *f = a->found;
     g_autofree char *more = NULL;
 
+    if (f->in_insn) {           /* the text of the one that asked the device */
+        decode(a);
+    }
     if (f->has_disk) {
         const TtBlock *b = tt_memory_block(f->event.addr);
         uint64_t at = a->q->place.ram - memory_region_get_ram_addr(b->mr) - f->event.val;

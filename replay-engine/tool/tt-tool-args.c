@@ -110,12 +110,26 @@ static const ToolOption *find_option(const ToolCommand *c, const char *arg,
     return NULL;
 }
 
+static unsigned count_operands(const ToolArgs *a)
+{
+    unsigned n = 0;
+
+    while (a->command->operands[n] && a->operand[n]) {
+        n++;
+    }
+    return n;
+}
+
 /* An expression may begin with a '-', and is taken for an option then. */
 static int unknown_option(const ToolArgs *a, const char *arg)
 {
     const ToolCommand *c = a->command;
     unsigned last = g_strv_length((char **)c->operands);
+    const char *next = c->operands[count_operands(a)];
 
+    if (g_ascii_isdigit(arg[1]) && !g_strcmp0(next, "POS")) {
+        return tool_usage(c, "POS takes " TOOL_POSITION_IS ", not '%s'", arg);
+    }
     if (arg[1] == '-' || !last || a->operand[last - 1] || c->takes_rest) {
         return tool_usage(c, "tt %s has no option %s", c->name, arg);
     }
@@ -152,11 +166,8 @@ static int take_option(ToolArgs *a, char ***args)
 
 static int take_operand(ToolArgs *a, const char *arg)
 {
-    unsigned i = 0;
+    unsigned i = count_operands(a);
 
-    while (a->command->operands[i] && a->operand[i]) {
-        i++;
-    }
     if (!a->command->operands[i]) {
         return tool_usage(a->command, "unexpected argument: %s", arg);
     }

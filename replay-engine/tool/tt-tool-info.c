@@ -98,6 +98,28 @@ static void print_machine(const TtManifest *m)
            machine_bytes(m) / 1048576.0, m->n_blocks);
 }
 
+/* The log is closed, so that what is wrong with it stands behind its end. */
+static bool is_closed(const TtLogReader *r)
+{
+    uint64_t n = tt_log_reader_n_segments(r);
+
+    return n && tt_log_reader_info(r, tt_log_reader_end(r) - 1)->last;
+}
+
+static const char *how_ended(const TtLogReader *r)
+{
+    if (tt_log_reader_damage(r)) {
+        return is_closed(r) ? "cleanly; bytes that are no part of it stand behind its end" :
+            "damaged; it can be replayed up to there";
+    }
+    if (!tt_log_reader_is_torn(r)) {
+        return "cleanly";
+    }
+    return tool_is_growing() ?
+        "not yet: it is being recorded, and can be replayed up to there" :
+        "cut off; it can be replayed up to there";
+}
+
 static void print_log(const TtLogReader *r, const ToolTotals *t,
                       const Store *s)
 {
@@ -118,11 +140,7 @@ static void print_log(const TtLogReader *r, const ToolTotals *t,
     }
     printf("Events:     %s in %s\n", events, segments);
     printf("Log:        %s, of which %s are payload\n", all, payload);
-    printf("Ended:      %s\n", tt_log_reader_damage(r)
-           ? "damaged; it can be replayed up to there" : !tt_log_reader_is_torn(r)
-           ? "cleanly" : tool_is_growing()
-           ? "not yet: it is being recorded, and can be replayed up to there"
-           : "cut off; it can be replayed up to there");
+    printf("Ended:      %s\n", how_ended(r));
 }
 
 static void print_store(const Store *s)
@@ -146,6 +164,15 @@ static void json_field(const char *name, const char *text)
 {
     printf(", \"%s\": ", name);
     tool_json_string(text);
+}
+
+static void json_damage(const char *name, const TtDiag *damage)
+{
+    if (damage) {
+        json_field(name, damage->text);
+    } else {
+        printf(", \"%s\": null", name);
+    }
 }
 
 static void print_json(const char *run, const TtLogReader *r,
@@ -174,13 +201,10 @@ static void print_json(const char *run, const TtLogReader *r,
            tool_json_bool(tool_is_growing()),
            tool_json_bool(m->features & TT_FEATURE_SCRUBBED),
            tool_json_bool(tt_log_reader_is_window(r)));
-    printf(", \"checkpoints\": %zu, \"checkpoint_bytes\": %" PRIu64
-           ", \"damage\": ", s->n, s->bytes);
-    if (s->damage.status == TT_OK) {
-        printf("null");
-    } else {
-        tool_json_string(s->damage.text);
-    }
+    printf(", \"checkpoints\": %zu, \"checkpoint_bytes\": %" PRIu64,
+           s->n, s->bytes);
+    json_damage("damage", s->damage.status == TT_OK ? NULL : &s->damage);
+    json_damage("log_damage", tt_log_reader_damage(r));
     tool_reach_json(reach);
     tool_json_tree(run, m);
     printf("}\n");

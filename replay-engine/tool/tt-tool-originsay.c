@@ -126,15 +126,37 @@ static bool has_instruction(const ToolFinding *f)
 
 /* ---- text ---- */
 
+static bool is_root(const ToolFinding *f)
+{
+    return !number(f, "parent") && !number(f, "rest");
+}
+
+/* What was asked for, as it was typed. Of a value on two pages each part is looked for
+ * alone: then its address is added. */
+static char *name_of(const ToolOrigin *o, const ToolFinding *f)
+{
+    const GPtrArray *all = part_of(o)->found;
+    unsigned n = 0;
+
+    if (!is_root(f)) {
+        return g_strdup(get(f, "place"));
+    }
+    for (unsigned i = 0; i < all->len; i++) {
+        n += (is_kind(all->pdata[i], "leaf") || is_kind(all->pdata[i], "node")) &&
+            is_root(all->pdata[i]);
+    }
+    return n > 1 ? g_strdup_printf("%s, %s", o->place, get(f, "place")) : g_strdup(o->place);
+}
+
 static void print_node(const ToolOrigin *o, const ToolFinding *f, unsigned indent)
 {
     g_autofree char *words = words_of(o, f), *name = NULL, *line = NULL;
-    bool is_root = !number(f, "parent") && !number(f, "rest");
+    g_autofree char *place = name_of(o, f);
     const char *how = get(f, "how");
     uint64_t pc = number(f, "pc");
 
-    printf("%*s%s = %s%s\n", indent, "", is_root ? o->place : get(f, "place"),
-           get(f, "value"), number(f, "rest") ? " (the other bytes)" : "");
+    printf("%*s%s = %s%s\n", indent, "", place, get(f, "value"),
+           number(f, "rest") ? " (the other bytes)" : "");
     printf("%*s", indent + 2, "");
     if (strcmp(how, "initial") && strcmp(how, "far")) {
         printf("position %s ", get(f, "position"));
@@ -151,9 +173,9 @@ static void print_node(const ToolOrigin *o, const ToolFinding *f, unsigned inden
 
 static void print_leaf(const ToolOrigin *o, const ToolFinding *f, unsigned indent)
 {
-    g_autofree char *words = words_of(o, f);
+    g_autofree char *words = words_of(o, f), *place = name_of(o, f);
 
-    printf("%*s%s\n%*s%s\n", indent, "", get(f, "place"), indent + 2, "", words);
+    printf("%*s%s\n%*s%s\n", indent, "", place, indent + 2, "", words);
 }
 
 /* Of each node, by its id: what it was made of, in the order in which that was found. */
@@ -278,12 +300,28 @@ static void say_json(const ToolOrigin *o, const GPtrArray *wrong)
 
 /* ---- all ---- */
 
+/* QEMU quotes the place without names. */
+static void quote_as_typed(const ToolOrigin *o, GPtrArray *all)
+{
+    g_autofree char *asked = g_strdup_printf("'%s'", strchr(o->asked, ' ') + 1);
+    g_autofree char *typed = g_strdup_printf("'%s'", o->place);
+
+    for (unsigned i = 0; i < all->len; i++) {
+        GString *s = g_string_new(all->pdata[i]);
+
+        g_string_replace(s, asked, typed, 0);
+        g_free(all->pdata[i]);
+        all->pdata[i] = g_string_free(s, false);
+    }
+}
+
 /* Sentences on what went wrong; g_free each. */
 static GPtrArray *troubles(const ToolOrigin *o)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
 
     tool_part_troubles(part_of(o), all);
+    quote_as_typed(o, all);
     if (o->is_interrupted) {
         tool_add(all, "interrupted");
     }

@@ -356,11 +356,20 @@ static bool can_write(const char *path, bool is_forced)
     return false;
 }
 
+static bool is_stdout(const char *path)
+{
+    return !strcmp(path, "-");
+}
+
 static int write_page(const char *path, const GString *page, bool is_forced)
 {
     GError *err = NULL;
     int result = TOOL_FINE;
 
+    if (is_stdout(path)) {
+        fwrite(page->str, 1, page->len, stdout);    /* errors: tt says at its end */
+        return TOOL_FINE;
+    }
     if (!can_write(path, is_forced)) {
         return TOOL_PROBLEM;
     }
@@ -457,7 +466,7 @@ int tool_page(const ToolArgs *a)
     if (n_shots > PAGE_SHOTS) {
         return tool_usage(a->command, "--screenshots makes %u pictures at most", PAGE_SHOTS);
     }
-    if (!tool_is_fit(out) || !can_write(out, tool_has(a, "--force"))) {
+    if (!is_stdout(out) && (!tool_is_fit(out) || !can_write(out, tool_has(a, "--force")))) {
         return TOOL_PROBLEM;
     }
     result = load_parts(&parts, a->program) ? make(a, run, out, &parts, n_shots) :

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Positions on the command line: a number or @MARK; and the part of a run that --from and
- * --to mean.
+ * Positions on the command line: a number, start, end or @MARK; and the part of a run that
+ * --from and --to mean.
  */
 #include "tt-tool.h"
+#include "log/tt-logparts.h"
 #include "run/tt-marks.h"
 
 #include <inttypes.h>
@@ -28,13 +29,44 @@ static int find_mark(const char *run, const char *name, uint64_t *pos)
     return TOOL_FINE;
 }
 
+/* Without a word on the log, which the command will read itself. */
+static int find_ends(const char *run, uint64_t *start, uint64_t *end)
+{
+    TtLogReader *r = NULL;
+    ToolTotals t;
+    TtDiag diag;
+    TtIo *io;
+
+    if (!tool_is_run(run)) {
+        return TOOL_PROBLEM;
+    }
+    if (tt_logparts_open(run, &io, &diag) == TT_OK) {
+        tt_log_reader_open_part(io, &r, &diag);
+    }
+    if (!r) {
+        return tool_problem(&diag);
+    }
+    t = tool_totals(r);
+    *start = t.first_pos;
+    *end = t.end_pos;
+    tt_log_reader_free(r);
+    return TOOL_FINE;
+}
+
 int tool_position(const ToolArgs *a, const char *what, const char *text, uint64_t *pos)
 {
+    uint64_t other;
+
     if (*text == '@' && text[1]) {
         return find_mark(a->operand[0], text + 1, pos);
     }
-    return tool_take_number(a, what, "a position, a number or @MARK", text, pos) ?
-        TOOL_FINE : TOOL_USAGE;
+    if (!strcmp(text, "start")) {
+        return find_ends(a->operand[0], pos, &other);
+    }
+    if (!strcmp(text, "end")) {
+        return find_ends(a->operand[0], &other, pos);
+    }
+    return tool_take_number(a, what, TOOL_POSITION_IS, text, pos) ? TOOL_FINE : TOOL_USAGE;
 }
 
 static int position_option(const ToolArgs *a, const char *option, uint64_t fallback,
@@ -50,6 +82,10 @@ int tool_take_bounds(const ToolArgs *a, uint64_t *from, uint64_t *to)
 {
     int result = position_option(a, "--from", 0, from);
 
+    if (!g_strcmp0(tool_value(a, "--to"), "end")) {     /* with what happened there */
+        *to = UINT64_MAX;
+        return result;
+    }
     return result == TOOL_FINE ? position_option(a, "--to", UINT64_MAX, to) : result;
 }
 

@@ -77,8 +77,9 @@ bool tool_number_option(const ToolArgs *a, const char *option,
 /* @text as a number. False: said that @what takes @kind, or that it is too large. */
 bool tool_take_number(const ToolArgs *a, const char *what, const char *kind,
                       const char *text, uint64_t *n);
-/* @text, for @what: a number, or @MARK of the run that is the first operand. An exit
- * status, having said what is wrong. */
+#define TOOL_POSITION_IS "a position: a number, start, end or @MARK"
+/* @text, for @what: such a position of the run that is the first operand. An exit status,
+ * having said what is wrong. */
 int tool_position(const ToolArgs *a, const char *what, const char *text, uint64_t *pos);
 /* --from and --to, which may be marks, too; of a part, there is something between. */
 int tool_take_bounds(const ToolArgs *a, uint64_t *from, uint64_t *to);

@@ -319,7 +319,7 @@ const ToolCommand tool_commands[] = {
         "checkpoints,\nmarks, branches and the console over positions. A click shows how "
         "to go there.",
         {
-            { "-o", "FILE", false, "the file to write (required)", true },
+            { "-o", "FILE", false, "the file to write (required); -: standard output", true },
             { "--force", NULL, false, "overwrite FILE if it exists" },
             { "--screenshots", "N", false, "with N pictures of the guest's screen, 100 at "
               "most: at marks, at full checkpoints, and evenly in between (default: 0); QEMU "

@@ -11,8 +11,8 @@ import subprocess
 from guests import guest_args
 from test_gdb_lines import Packets, debugged, lines_run
 from test_waiting import job_ends
-from ttlib import (BUILD, check, digest, equal, goto, limit, one_sentence, qemu_binary, record,
-                   run_tool, seed, stopped_replay, tool, tt, wait_until)
+from ttlib import (BUILD, Gdb, check, digest, equal, goto, limit, one_sentence, qemu_binary,
+                   record, replayer, run_tool, seed, stopped_replay, tool, tt, wait_until)
 
 SYMBOLS = f'{BUILD}/guests/lines64.debug'
 SPAN = 100000
@@ -242,8 +242,14 @@ def test_in_a_replay(work):
         said = vm.qmp.hmp(f'tt find -c -f {changes[1][0]} -t {changes[3][0]} {memory}')
         equal(re.findall(r'position (\d+)', said), [str(p) for p, _ in changes[2:4]],
               'HMP')
+        for part, wanted in ((f'-f start -t {changes[0][0]}', changes[:1]),
+                             (f'-f {changes[-2][0]} -t end', changes[-1:])):
+            equal(re.findall(r'position (\d+)', vm.qmp.hmp(f'tt find {part} -c {memory}')),
+                  [str(p) for p, _ in wanted], part)
+        check('nothing to search' in vm.qmp.hmp(f'tt find -f end {memory}'), '-f end')
         equal(digest(vm), there, 'state afterwards')
-        for wrong in ('', ' -n', ' -n 0 $rax', ' $rax +', ' -f 9999999999 $rax'):
+        for wrong in ('', ' -n', ' -f ends $rax', ' -n end $rax', ' -n 0 $rax',
+                      ' $rax +', ' -f 9999999999 $rax'):
             check(len(vm.qmp.hmp(f'tt find{wrong}').split()) > 4, f'tt find{wrong}')
 
 
@@ -342,6 +348,20 @@ def test_is_a_job(work):
 
 
 @limit(60)
+def test_rip_is_linear(work):
+    """$rip has the base of CS in it, which gdb's has not; an address at which gdb breaks is
+    one of these."""
+    run = lines_run(work)
+    with replayer(work, run, ['-S', *Gdb.args(work, 'rep')]) as vm:
+        text = Gdb(vm)('stepi', 'stepi', 'stepi', 'p/x $rip', 'p/x $cs', 'p $tt_position')
+        rip, cs, pos = (int(n, 0) for n in re.findall(r'^\$\d = (\w+)$', text, re.M))
+        check(cs and rip < 1 << 16, f'not in real mode: {text}')
+    part = ['--from', str(pos), '--to', str(pos + 1), '--first']
+    equal([places(find(run, f'$rip == {n:#x}', *part)) for n in (cs * 16 + rip, rip)],
+          [[pos], []], 'with the base of CS, and without')
+
+
+@limit(60)
 def test_refused(work):
     """What makes no sense gets one sentence."""
     run = lines_run(work).dir
@@ -359,7 +379,7 @@ def test_refused(work):
             (['*(u8 *)1', '--from', '99999999999'], 'not before the end of the run'),
             (['*(u8 *)1', '--from', '99999999999999999999'], '--from is too large'),
             (['*(u8 *)1', '--from', '@nowhere'], "no mark 'nowhere'"),
-            (['*(u8 *)1', '--from', '-1'], "a number or @MARK, not '-1'"),
+            (['*(u8 *)1', '--from', '-1'], "a number, start, end or @MARK, not '-1'"),
             (['*(u8 *)1', '--limit', '0'], '--limit'), (['*(u8 *)1', '-j', '0'], '-j'),
             (['*(u8 *)1', '--offset', '5'], '--symbols')):
         said = tt('find', run, *args, '--qemu', qemu_binary(), rc=2).stderr
@@ -423,7 +443,24 @@ def test_marks_and_ends(work):
     said = json.loads(tt('run-plugin', run, 'count', *part, '--json', '--qemu',
                          qemu_binary()).stdout)
     equal((said['from'], said['to']), (1000, end - 1000), 'the part')
-    tt('origin', run, '@late', '$rax', '--qemu', qemu_binary())
+    for bounds in (['--from', '@late', '--to', 'end'], ['--from', 'start', '--to', '@late']):
+        said = json.loads(tt('find', run, '$rip == 1', *bounds, '--json', '--qemu',
+                             qemu_binary()).stdout)
+        equal([said['from'], said['to']], [{'@late': end - 1000, 'start': 0, 'end': end}[b]
+                                           for b in bounds[1::2]], f'{bounds}')
+    for bounds, why in ((['--from', 'end'], 'is not before the end of the run'),
+                        (['--to', 'start'], 'above --from'), (['--to', '+5'], "end or @MARK")):
+        said = tt('find', run, '$rip == 1', *bounds, rc=2).stderr
+        check(why in said.splitlines()[0], f'{bounds}: {said}')
+    last = [json.loads(line) for line in
+            tt('log', run, '--from', 'end', '--to', 'end', '--json').stdout.splitlines()]
+    equal((last[-1]['kind'], {ev['position'] for ev in last}), ('finish', {end}), 'the end')
+    for pos in '@late', 'start', 'end':
+        tt('origin', run, pos, '$rax', '--qemu', qemu_binary())
+    said = tt('origin', run, '-5', '$rax', rc=2).stderr
+    check("POS takes a position: a number, start, end or @MARK, not '-5'" in said, said)
+    for pos, where in ('start', 0), ('end', end):
+        equal(json.loads(tt('time', run, pos, '--json').stdout)['position'], where, pos)
     equal(json.loads(tt('time', run, '@early', '--json').stdout)['position'], 1000, 'time')
     for command, *more in ['time'], ['origin', '$rax']:
         for pos, why in ((str(end + 1), 'outside the run'), ('@x', "no mark 'x'")):

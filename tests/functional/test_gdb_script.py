@@ -6,8 +6,8 @@ import re
 
 from guests import linux_args
 from test_gdb_lines import debugged, lines_run, positions
-from ttlib import (BUILD, REPO, Gdb, Skip, check, digest, digest_at, end_of,
-                   equal, limit, qemu_binary, record, replayer, stopped_replay, tt)
+from ttlib import (BUILD, REPO, Gdb, Skip, check, digest, digest_at, end_of, equal, limit,
+                   one_sentence, qemu_binary, record, replayer, stopped_replay, tt)
 
 SCRIPT = f'source {REPO}/scripts/tt-gdb.py'
 WHERE = 'monitor info tt'
@@ -99,6 +99,12 @@ def test_hits(work):
         equal(text.count(' is not a '), 6, f'refusals in {text}')
         check('Python' not in text, f'an error of the script: {text}')
         equal(digest(vm), before, 'state after all searches')
+        text = gdb(SCRIPT, 'tt hits 0x7',
+                   'python leaf = int(gdb.parse_and_eval("(long)leaf"))',
+                   'python gdb.execute("tt hits %#x" % leaf)',
+                   'python gdb.execute("tt break-in this %#x" % leaf)', 'info breakpoints')
+        check('0 hits of *0x7' in text and ' in leaf at ' in text, f'no star: {text}')
+        equal(len(listed(text)), 10, 'hits of an address')
 
 
 @limit(90)
@@ -120,6 +126,7 @@ def test_ask(work):
         check(said.splitlines()[1] in moved, f'moved: {moved}, and not {said}')
         check(text.count('= 0x0000000000000002') >= 2 and 'lines64.c:' in text,
               f'tt origin counter: {text}')
+        equal(text.count('\ncounter = 0x'), 2, f'the place as it was typed: {text}')
         here = re.findall(r'^position (\d+) of', text, re.M)
         equal(here[0], here[-1], 'the place before and after')
         text = gdb(SCRIPT, 'tt find', 'tt origin', 'tt origin --depth 2', 'tt origin nobody',
@@ -128,6 +135,41 @@ def test_ask(work):
                          'No symbol "nobody"', 'has 3 bytes', 'undo is not enabled'):
             check(sentence in text, f'no sentence "{sentence}": {text}')
         check('Traceback' not in text, text)
+
+
+@limit(90)
+def test_find_has_the_words_of_the_tool(work):
+    """tt find takes the options of the tool, and those of the monitor."""
+    run = lines_run(work)
+    vm, gdb = debugged(work, run)
+    with vm:
+        address = int(re.search(r'= (\d+)', gdb('p (long)&counter')).group(1))
+        place = f'*(u64 *){address:#x}'
+
+        def found(*options):
+            text = gdb(SCRIPT, *(f'tt find {words}' for words in options))
+            check('Python' not in text, text)
+            return [int(n) for n in re.findall(r'^position (\d+) pc', text, re.M)]
+        places = found(f'--changes {place}')
+        equal(len(places), 10, 'changes of counter')
+        vm.qmp.cmd('tt-goto', 60, position=places[3])
+        vm.qmp.hmp('tt mark there')
+        part = f'{places[1] + 1} --to={places[4]}'
+        for words, wanted in (
+                (f'{place} --changes --limit 2', places[:2]), (f'{place} --first', places[:1]),
+                (f'--from {part} --changes {place}', places[2:5]),
+                (f'{place} --from {part} --written', places[2:5]),
+                (f'--changes {place} --from @there --to end', places[4:]),
+                (f'{place} >= 5 --monotone --from $tt_position-1', places[4:5]),
+                (f'-c -f start -t {places[1]} {place}', places[:2])):
+            equal(found(words), wanted, words)
+        text = gdb(SCRIPT, f'tt find --last {place}', f'tt find --from {place} == 1 --to',
+                   f'tt find --from @nobody {place}', f'tt find --from -5 {place}',
+                   f'tt find --limit x {place}', 'tt find --first')
+        for sentence in ('takes no --last', 'is not a position', "no mark 'nobody'",
+                         "'-5' is not a position", "'x' is not a number",
+                         'tt find takes a condition'):
+            check(sentence in text, f'no sentence "{sentence}": {text}')
 
 
 @limit(120)
@@ -196,6 +238,46 @@ def test_without_a_replay(work):
         gdb = Gdb(vm)
         text = gdb('disconnect', SCRIPT, 'tt when', 'tt goto end', 'tt hits x')
         check(text.count('tt: ') >= 2 and 'Traceback' not in text, text)
+
+
+@limit(60)
+def test_one_sentence(work):
+    """What gdb itself refuses is one sentence of ours, too."""
+    vm = replayer(work, lines_run(work), ['-S', *Gdb.args(work, 'rep')], 'rep')
+    commands = ('tt step', 'tt back', 'tt undo', 'tt redo', 'tt mark x', 'tt info',
+                'tt find $rax', 'tt origin $rax', 'tt break-in this *5',
+                'tt watch-in this *(int *)5', 'show tt-step-memory')
+    with vm:
+        gdb = Gdb(vm)
+        for unit, command in (('line', 'tt step'), ('line', 'tt back'), ('call', 'tt back'),
+                              ('function', 'tt back')):
+            text = gdb(SCRIPT, f'set tt-step-unit {unit}', 'echo SAID\\n', command)
+            said = one_sentence(text.split('SAID')[1].split('[Inferior')[0], command)
+            check('symbol-file' in said and unit in said, said)
+        for command in commands:        # each in a gdb of its own: the first to find out
+            not_connected(gdb(SCRIPT, 'disconnect', 'echo SAID\\n', command, 'echo ENDS\\n'))
+    for command in ('tt step', 'tt undo', 'tt goto 5'):
+        with vm:
+            kill = f'python exec({KILL.format(vm.process.pid)!r})'
+            not_connected(Gdb(vm)(SCRIPT, kill, 'echo SAID\\n', command, 'echo ENDS\\n'))
+
+
+# The process is a zombie then: its sockets are closed.
+KILL = '''
+import os, time
+os.kill({0}, 9)
+for _ in range(3000):
+    with open('/proc/{0}/stat') as f:
+        if f.read().rsplit(')', 1)[1].split()[0] == 'Z':
+            break
+    time.sleep(.01)
+'''
+
+
+def not_connected(text):
+    said = text.split('SAID')[1].split('ENDS')[0]
+    check('gdb is not connected to a' in one_sentence(said, text), text)
+
 
 
 # Linux

@@ -412,6 +412,7 @@ def test_slow_socket(work):
              os.path.join(REPO, 'tests/functional/slow_listen.c'), '-ldl')
     record(work, guest_args(work, 'hlt'), 'a')
     record(work, guest_args(work, 'hlt'), 'b')
+    record(work, guest_args(work, 'hlt'), 'c')
     listed = os.path.join(work, 'list')
     with open(listed, 'w', encoding='ascii') as out:
         out.write('[group]\nname=two\n[members]\na=a.run\nb=b.run\n')
@@ -465,6 +466,43 @@ def replay_ends(listed):
           [('a', '0'), ('b', '-')] * 2, one)
     check('position 0' in one, one)
     check('the replays of a (inferior 1), of b (inferior 2) have ended' in both, both)
+    frame_of_ended(listed, kill)
+
+
+# a sends two frames: to b, then to c; and gets two: from c, then from b.
+PASSED = '''
+class Passed:
+    def __init__(self, name, sent, got):
+        self.id, self.sent, self.got = name, sent, got
+        self.sent_at = {seq: pos for pos, _, seq in sent}
+        self.got_at = {(run, seq): pos for pos, run, seq in got}
+for run, num in replays().items():
+    known[run] = {
+        1: Passed('a', [(3, 'a', 1), (5, 'a', 2)], [(1, 'c', 1), (2, 'b', 1)]),
+        2: Passed('b', [(1, 'b', 1)], [(6, 'a', 1)]),
+        3: Passed('c', [(1, 'c', 1)], [(7, 'a', 2)])}[num]
+'''
+
+
+def frame_of_ended(listed, kill):
+    """A frame of a replay that has ended is not taken for the next one, whether gdb has
+    noticed that or not, in a group and without one."""
+    there = listed + '3'
+    with open(listed, encoding='ascii') as f, open(there, 'w', encoding='ascii') as out:
+        out.write(f.read() + 'c=c.run\n')
+    begin = f'tt group open {there}', f'python exec({PASSED!r})', 'tt goto 3'
+    text = group_gdb(*begin, 'step-message', 'inferior 1', 'reverse-step-message')
+    for said in ('frame 1 is delivered, at position 6 of inferior 2',
+                 'frame 1 is sent, at position 1 of inferior 2'):
+        check(said in text, f'not said: {said}: {text}')
+    ended = {'pass': 'the replay of b (inferior 2) has ended: open the group again',
+             'the_group = None': 'what inferior 2 debugged has ended: connect it again'}
+    for change, why in ended.items():
+        for noticed in ([], ['inferior 2', 'tt when', 'inferior 1']):
+            text = group_gdb(*begin, kill.format(1), f'python {change}', *noticed,
+                             'step-message', 'reverse-step-message', 'tt when')
+            equal(text.count(f'tt: {why}'), 2, text)
+            check('position 3 of' in text, text)
 
 
 def test_no_manifest(work):

@@ -143,6 +143,28 @@ def test_follows_to_an_input(work):
 
 
 @limit(60)
+def test_who_asked_the_device(work):
+    """A device that an instruction asked: the instruction has its text. Two parts of one
+    value, on two pages, have names of their own."""
+    args = guest_args(work, 'random', 'seed=13 blocks=3 modes=0')
+    run = record(work, args).dir
+    # The firmware loads the kernel by DMA, which an OUT begins.
+    ev = [e for e in events(run, 'ram') if e['nested'] and e['length'] >= 8192][-1]
+    at = int(ev['val'], 16)
+    node = origin(run, ev['position'] + 1, f'*(u32 *){at:#x}')['nodes'][0]
+    equal((node['how'], node['position'], node['bytes']),
+          ('device', ev['position'] - 1, ev['length']), f'{node}')
+    check(node['instruction'].startswith('out '), f'{node}')
+    border = (at + 4096) & ~4095
+    place = f'*(u64 *){border - 4:#x}'
+    text = tt('origin', run, str(ev['position'] + 1), place, '--qemu', qemu_binary(),
+              '--quiet').stdout
+    for part in border - 4, border:
+        check(f'{place}, {part:#x}:4 = ' in text, text)
+    check('\n    out ' in text, text)
+
+
+@limit(60)
 def test_copies_have_the_same_bytes(work):
     """What a copy was made of has its value, whatever the way; limits are kept."""
     run = record(work, guest_args(work, 'random', 'seed=11 blocks=3 modes=0')).dir
@@ -182,5 +204,9 @@ def test_refusals(work):
         check(why in one_sentence(done.stderr.split('usage:')[0], why), done.stderr)
     equal(origin(run, 3000, ' $rax ', '--symbols', f'{BUILD}/guests/lines64.debug')['nodes'],
           origin(run, 3000, '$rax')['nodes'], 'blanks around a register')
+    unmapped = '*(u32 *)((u64)&counter + 0x7000000000)'
+    said = tt('origin', run, '5', unmapped, '--symbols', f'{BUILD}/guests/lines64.debug',
+              '--qemu', qemu_binary(), '--quiet', rc=1).stderr
+    check(f"'{unmapped}' cannot be read there" in one_sentence(said, unmapped), said)
     far = origin(run, 3000, '*(u8 *)0x100000', '--within', '2')['nodes'][0]
     equal(far['how'], 'far', 'a write further back than --within')

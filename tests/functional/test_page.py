@@ -351,6 +351,15 @@ def test_without_library(work):
     path, _ = page_of(work, run)
     check('exists' in page_of(work, run, rc=1)[1].stderr, 'a file that is there')
     tt('page', run, '-o', path, '--force')
+    piped = subprocess.run([tool('tt'), 'page', run, '-o', '-'], capture_output=True,
+                           text=True, timeout=60, cwd=run)
+    equal((piped.returncode, piped.stderr, os.path.exists(f'{run}/-')), (0, '', False), '-o -')
+    check(piped.stdout == read_text(path), 'standard output is not the page')
+    with open('/dev/full', 'w', encoding='ascii') as full:
+        piped = subprocess.run([tool('tt'), 'page', run, '-o', '-'], stdout=full, text=True,
+                               stderr=subprocess.PIPE, timeout=60)
+    equal(piped.returncode, 1, 'a full disk')
+    check('cannot write' in one_sentence(piped.stderr, 'full'), piped.stderr)
     check('no run' in tt('page', f'{run}x', '-o', f'{path}x', rc=1).stderr, 'no run')
     log = os.path.join(run, 'log')
     with open(log, 'r+b') as f:

@@ -115,6 +115,25 @@ def test_hmp_adds(work):
 
 
 @limit(100)
+def test_says_what_it_waits_for(work):
+    """A checkpoint waits for another one that is being written, and HMP says so."""
+    path = os.path.join(work, 'hmp')
+    with held_recorder(work, args=hmp_args(path)) as (vm, hold), Hmp(path) as hmp:
+        hmp.read_prompt()
+        hold.on()
+        vm.qmp.cmd('tt-checkpoint-add', job_id='first')
+        hmp.send('tt checkpoint add')
+        hmp.read_until('waiting for the checkpoint store, which is writing another one')
+        timers_go_on(vm)
+        hold.off()
+        said = hmp.read_prompt()
+        job_ends(vm, 'first')
+        check(re.search(r'\n *(\d+) +\d+ ', said) and 'waiting' not in said, said)
+        equal(len(checkpoints(vm)), 3, 'checkpoints')
+        ends_whole(work, vm)
+
+
+@limit(100)
 def test_qmp_adds(work):
     """Without a job, too: out-of-band commands and HMP are answered."""
     path = os.path.join(work, 'hmp')

@@ -225,6 +225,29 @@ def test_a_torn_run_is_fine_and_said_to_be_torn(work):
         check(json.loads(tt('stats', run, '--json').stdout)['torn'], name)
 
 
+def test_bytes_behind_the_end_are_not_a_cut(work):
+    """tt info and tt check say the same of a run that ended well, in text and JSON."""
+    run = make_run(work, golden('three-segments'))
+    clean = json.loads(tt('info', run, '--json').stdout)
+    check(clean['log_damage'] is None, f'{clean}')
+    for garbage in (b'garbage', bytes(300), b'TTVMSEG', b'x' * 300):
+        shutil.copy(golden('three-segments'), os.path.join(run, 'log'))
+        with open(os.path.join(run, 'log'), 'ab') as file:
+            file.write(garbage)
+        said = {}
+        for command in 'info', 'check':
+            text = tt(command, run, status=1)
+            check('bytes after the end of the log' in text.stderr, f'{command}: {text}')
+            check('cut off' not in text.stderr + text.stdout, f'{command}: {text}')
+            said[command] = json.loads(tt(command, run, '--json', status=1).stdout)
+            check(not said[command]['torn'] and said[command]['end'] == clean['end'],
+                  f'{command}: {said}')
+        ended = [x for x in tt('info', run, status=1).stdout.splitlines() if 'Ended' in x]
+        check('cleanly; bytes' in ended[0], f'{ended}')
+        check(said['check']['problems'][0].startswith(said['info']['log_damage']) and
+              not said['check']['intact'], f'{said}')
+
+
 def test_a_run_without_a_segment_is_a_problem(work):
     run = make_run(work, golden('torn-head-only'))
     said = tt('check', run, status=1)
