@@ -133,7 +133,7 @@ bool tt_ram_stored_slow(uint64_t ram_addr, unsigned size)
         return tt_logs_stores;
     }
     if (meets(ram_addr, ram_addr + size) && !(watch.stops && tt_walks)) {
-        watch.written(false);
+        watch.written(ram_addr, size, false);
         tt_store_stops = watch.stops;
     }
     protect();
@@ -152,7 +152,7 @@ void tt_memory_watch_note(MemoryRegion *mr, uint64_t offset, uint64_t len,
         undo.log(at, NULL, len);
     }
     if (len && meets(at, at + len)) {
-        watch.written(by_device);
+        watch.written(at, len, by_device);
     }
     protect();
 }

@@ -9,8 +9,9 @@
 #ifndef TT_MEMORY_WATCH_H
 #define TT_MEMORY_WATCH_H
 
-/* A vCPU's may be told of twice, and of bytes that it only might write. */
-typedef void TtMemoryWritten(bool by_device);
+/* These bytes, some of which are watched. A vCPU's may be told of twice, and of bytes that
+ * it only might write. */
+typedef void TtMemoryWritten(uint64_t ram_addr, uint64_t len, bool by_device);
 
 #define TT_MEMORY_WATCHES 2     /* ranges: of what crosses a page */
 

@@ -30,7 +30,7 @@ static struct {
 
 /* A helper of the vCPU that writes, as for system management mode, ends its block; after a
  * store it stops by itself. */
-static void written(bool by_device)
+static void written(uint64_t ram_addr, uint64_t len, bool by_device)
 {
     w.by_device |= by_device;
     w.by_vcpu |= !by_device;

@@ -179,6 +179,22 @@ static TtOriginQuestion child(const Answer *a)
     };
 }
 
+/* Bytes @b on, of which there are @n, are as they were before. */
+static void ask_rest(const Answer *a, unsigned b, unsigned n, uint64_t before)
+{
+    TtOriginQuestion q = *a->q;
+
+    q.before = before;
+    q.is_rest = true;
+    q.parent = a->id;
+    q.place.at.first += q.place.at.kind == TT_FLOW_AT_REG ? b : 0;
+    q.place.at.addr += b;
+    q.place.ram += b;
+    q.place.at.len = n;
+    memcpy(q.value, a->q->value + b, n);
+    tt_origin_put(&q);
+}
+
 /* Bytes @b on, of which there are @n, come from the same write. */
 static void ask_run(const Answer *a, unsigned b, unsigned n)
 {
@@ -187,16 +203,7 @@ static void ask_run(const Answer *a, unsigned b, unsigned n)
     TtFlowPlace from;
 
     if (a->by[b] == NO_WRITE) {
-        q = *a->q;
-        q.before = a->found->pos;
-        q.is_rest = true;
-        q.parent = a->id;
-        q.place.at.first += q.place.at.kind == TT_FLOW_AT_REG ? b : 0;
-        q.place.at.addr += b;
-        q.place.ram += b;
-        q.place.at.len = n;
-        memcpy(q.value, a->q->value + b, n);
-        tt_origin_put(&q);
+        ask_rest(a, b, n, a->found->pos);
         return;
     }
     w = &a->flow.writes[a->by[b]];
@@ -303,6 +310,22 @@ static void by_exception(Answer *a)
     }
 }
 
+/* What its last write left alone. Another one may have the same position. */
+static void ask_beside_device(const Answer *a)
+{
+    unsigned len = a->q->place.at.len, n;
+
+    for (unsigned b = 0; b < len; b += n) {
+        bool is_its = a->found->bytes >> b & 1;
+
+        for (n = 1; b + n < len && (a->found->bytes >> (b + n) & 1) == is_its; n++) {
+        }
+        if (!is_its) {
+            ask_rest(a, b, n, a->found->to);
+        }
+    }
+}
+
 static void by_device(Answer *a)
 {
     const TtOriginFound *f = a->found;
@@ -326,6 +349,7 @@ static void by_device(Answer *a)
                                f->in_insn);
     }
     say(a, f->has_disk ? "disk" : "device", more);
+    ask_beside_device(a);
 }
 
 /* What changes the VM here may stand behind annotations, which do not. */

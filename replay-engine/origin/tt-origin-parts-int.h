@@ -42,7 +42,9 @@ typedef enum TtOriginBy {
 typedef struct TtOriginFound {
     TtOriginBy by;
     uint64_t pos;               /* the state before it */
+    uint64_t to;                /* ... and behind it */
     bool in_insn;               /* DEVICE: an instruction asked for it */
+    uint64_t bytes;             /* DEVICE: which of the place's it wrote, a bit each */
     TtEvent event;              /* DEVICE: without data; */
     TtDiskRef disk;             /* of TT_EV_DISK */
     bool has_disk;

@@ -67,7 +67,8 @@ static struct {
     uint8_t bytes[TT_FLOW_BYTES_MAX];
     size_t n_bytes;
     bool is_written;
-    TtOriginFound device;       /* who wrote, if by_device */
+    TtOriginFound device;       /* who wrote last, if by_device, by this event */
+    const TtEvent *event;
     bool by_device;
 } s;
 
@@ -87,7 +88,20 @@ static void end(TtOriginBy by, int reason)
 
 /* ---- RAM is written ---- */
 
-static void written(bool by_device)
+/* Those of the place, a bit each. */
+static uint64_t bytes_of(uint64_t ram_addr, uint64_t len)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned b = 0; b < s.q->place.at.len; b++) {
+        uint64_t at = s.q->place.ram + b;
+
+        bytes |= at >= ram_addr && at - ram_addr < len ? UINT64_C(1) << b : 0;
+    }
+    return bytes;
+}
+
+static void written(uint64_t ram_addr, uint64_t len, bool by_device)
 {
     const TtEvent *ev = by_device ? tt_sched_peek(tt_replay_sched()) : NULL;
 
@@ -100,6 +114,8 @@ static void written(bool by_device)
             tt_disk_ref_decode(ev, &s.device.disk);
         s.device.event.data = NULL;
     }
+    s.device.bytes = (ev == s.event ? s.device.bytes : 0) | bytes_of(ram_addr, len);
+    s.event = ev;
 }
 
 /* ---- step by step ---- */
@@ -172,8 +188,8 @@ static bool is_fault(const TtFlowRegs *now)
     return false;
 }
 
-/* From s.pos to here. */
-static void look_at_step(void)
+/* From s.pos to @pos, where we are. */
+static void look_at_step(uint64_t pos)
 {
     bool began = tt_backend->begun() != s.begun;
     bool excepted = tt_backend->excepted() != s.excepted;
@@ -187,7 +203,7 @@ static void look_at_step(void)
         return;
     }
     s.has_found = true;
-    s.found = (TtOriginFound) { .by = by, .pos = s.pos };
+    s.found = (TtOriginFound) { .by = by, .pos = s.pos, .to = pos };
     if (by == TT_ORIGIN_BY_EXCEPTION) {
         TtFlowRegs now;
 
@@ -199,6 +215,7 @@ static void look_at_step(void)
         s.found = s.device;
         s.found.by = TT_ORIGIN_BY_DEVICE;
         s.found.pos = s.pos;
+        s.found.to = pos;
         s.found.in_insn = began;
     }
 }
@@ -227,6 +244,8 @@ static void note_step(uint64_t pos)
     s.excepted = tt_backend->excepted();
     s.cpu = cpu->cpu_index;
     s.is_written = s.by_device = false;
+    s.event = NULL;
+    s.device.bytes = 0;
     tt_target_flow_regs(cpu, &s.regs);
     if (!is_ram()) {
         tt_origin_read(&s.q->place, s.value);
@@ -241,7 +260,7 @@ static bool visit(void *opaque, uint64_t pos, bool is_hit)
     tt_origin_say_way(pos);
     if (s.steps) {
         if (s.pos != UINT64_MAX) {
-            look_at_step();
+            look_at_step(pos);
         }
         note_step(pos);
     }

@@ -6,6 +6,7 @@ import os
 
 from guests import guest_args
 from origins import compare
+from test_gdb import symbol
 from ttlib import (BUILD, check, equal, limit, one_sentence, qemu_binary, record, run_tool,
                    seed, tt)
 
@@ -38,6 +39,12 @@ def test_other_machines(work):
 def events(run, kind):
     return [json.loads(line) for line in
             tt('log', run, '--json', '--kind', kind).stdout.splitlines()]
+
+
+def dma_events(run, start, end):
+    """[(position before it, bytes)] of what devices wrote there."""
+    return [(ev['position'] - ev['nested'], ev['length']) for ev in events(run, 'ram')
+            if start <= int(ev['val'], 16) < end]
 
 
 @limit(60)
@@ -140,6 +147,25 @@ def test_follows_to_an_input(work):
     equal(same['place'], f'0x{base:x}:1', 'the place of a name')
     text = tt('origin', run, str(end), place, '--qemu', qemu_binary(), '--quiet').stdout
     check(f'read from port {node["port"]}' in text and f'{place} = ' in text, text)
+
+
+@limit(60)
+def test_what_a_device_left_alone(work):
+    """Of a value that a device wrote in part, the other bytes are from before; or they are
+    another write's that the same instruction asked for."""
+    run = record(work, guest_args(work, 'partdma')).dir
+    info = json.loads(tt('info', run, '--json').stdout)
+    page, own = 32 << 20, symbol('partdma', 'fw_cfg')
+    all_of, first, last = dma_events(run, page, page + 4096)
+    data, control = dma_events(run, own, own + 8)
+    equal(data[0], control[0], 'both are of one instruction')
+    for at, size, early, late in ((page + 2044, 4, all_of, first),
+                                  (page + 3068, 4, all_of, last), (own, 4, data, control)):
+        nodes = origin(run, info['end'], f'*(u64 *){at:#x}')['nodes']
+        equal([(n['how'], n['rest'], n['position'], n['bytes']) for n in nodes],
+              [('device', False, *late), ('device', True, *early)], f'{at:#x}')
+        rest = at if late is not first else at + size
+        equal(nodes[1]['place'], f'{rest:#x}:{size}', 'the other bytes')
 
 
 @limit(60)

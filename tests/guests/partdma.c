@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Guest "partdma": a disk writes a page of memory, then parts of it that the guest has
- * cleared, so that they are as before. Needs a disk on the first IDE channel whose words are
- * never 0.
+ * cleared, so that they are as before. Then one instruction has fw_cfg write two places that
+ * stand side by side. Needs a disk on the first IDE channel whose words are never 0.
  */
 #include "dev.h"
 
@@ -37,6 +37,23 @@ static void read(u32 base, u32 first, u32 sectors)
     fold(target[first * IDE_SECTOR / 4]);
 }
 
+/* fw_cfg's signature, and behind it the descriptor that asks for it: its first word is written,
+ * too, when all is done. */
+static volatile struct {
+    u32 data, control, length, high, low;
+} fw_cfg ALIGNED(8);
+
+static void read_fw_cfg(void)
+{
+    fw_cfg.control = __builtin_bswap32(8 | 2);          /* select item 0, read it */
+    fw_cfg.length = __builtin_bswap32(sizeof(fw_cfg.data));
+    fw_cfg.low = __builtin_bswap32((u32)&fw_cfg.data);
+    BARRIER();
+    outl(0x518, __builtin_bswap32((u32)&fw_cfg.control));
+    fold(fw_cfg.data);
+    fold(fw_cfg.control);
+}
+
 void main(void)
 {
     u32 base = ide_busmaster();
@@ -44,4 +61,5 @@ void main(void)
     read(base, 0, 8);
     read(base, 0, 4);
     read(base, 6, 2);
+    read_fw_cfg();
 }
