@@ -18,6 +18,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(HERE, '..', 'functional'))
 from guests import linux_args, linux_disk, linux_net, write  # noqa: E402
 from kvm_host import LEVEL0, LEVEL0_PMU, Job, in_host  # noqa: E402
-from ttlib import Vm, check_exact, tool  # noqa: E402
+from ttlib import Run, Vm, check_exact, tool  # noqa: E402
 
 WORKS = {'sha': 'compute', 'vda': 'disk', 'net': 'network', 'idle': 'idle'}
 PHASES = ('boot', *WORKS.values())
@@ -159,13 +160,21 @@ def main():
         run = in_host(work, [job], timeout=1500,
                       level0=LEVEL0_PMU if args.branches else LEVEL0)['linux']
         print_table(phases_of(run.dir), encoded(run.dir), args)
-        took, vm = cpu_seconds(lambda: check_exact(work, run, name='first', timeout=900))
-        print(re.search(r'converted: .*', vm.stderr)[0])
-        again, _ = cpu_seconds(lambda: check_exact(work, run, name='again', timeout=900))
-        bare, _ = cpu_seconds(lambda: plain(work, job))
-        print(f'CPU seconds: conversion {took - again:.1f} (with the replay behind it '
-              f'{took:.1f}), replay {again:.1f}, plain TCG {bare:.1f}: the conversion takes '
-              f'{(took - again) / bare:.2f} times as long as plain TCG')
+        again, bare = None, cpu_seconds(lambda: plain(work, job))[0]
+        for jobs in 1, 2:
+            path = f'{run.dir}-{jobs}'
+            shutil.copytree(run.dir, path)
+            of = Run(path, run.serial, None)
+            took, vm = cpu_seconds(lambda: check_exact(
+                work, of, name=f'first{jobs}', options=f',at-end=exit,convert-jobs={jobs}',
+                timeout=900))
+            print(re.search(r'converted: .*', vm.stderr)[0])
+            again = again or cpu_seconds(lambda: check_exact(work, of, name='again',
+                                                             timeout=900))[0]
+            print(f'CPU seconds by {jobs} at a time: conversion {took - again:.1f} (with the '
+                  f'replay behind it {took:.1f}), replay {again:.1f}, plain TCG {bare:.1f}: '
+                  f'the conversion takes {(took - again) / bare:.2f} times as long as plain '
+                  'TCG', flush=True)
 
 
 if __name__ == '__main__':
