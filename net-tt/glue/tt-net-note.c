@@ -104,14 +104,14 @@ void tt_net_note_bare(uint32_t len, bool is_of_member)
 
 void tt_net_note_gone(const TtNetPort *p)
 {
-    g_autofree char *text = g_strdup_printf("%s is taken away: frames that come and go there "
-                                            "are not of the group any more", p->say.who);
+    g_autofree char *text = g_strdup_printf("%s is taken away: there this VM is no member of "
+                                            "the group any more", p->say.who);
     TtEvent ev = { .kind = TT_EV_NOTE, .data = (const uint8_t *)text, .len = strlen(text) };
 
     if (!is_recorded()) {
         return;
     }
-    warn_report("%s, for tt group", text);
+    warn_report("%s", text);
     if (tt_session.has_begun && !tt_past) {
         tt_log_event(&ev);
     }

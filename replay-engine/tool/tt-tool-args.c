@@ -134,7 +134,7 @@ static int unknown_option(const ToolArgs *a, const char *arg)
         return tool_usage(c, "tt %s has no option %s", c->name, arg);
     }
     return tool_usage(c, "tt %s has no option %s: write -- before a %s that begins with '-'",
-                      c->name, arg, c->operands[last - 1]);
+                      c->name, arg, next);
 }
 
 /* One option, and its value, which may be the next argument. */

@@ -178,26 +178,23 @@ static void print_names(const char *what, const GPtrArray *names, const char *en
     printf("%s\n", end);
 }
 
-/* There is nothing against it that they are a group. */
-static int print_verdict(const Group *g, bool is_live, const GPtrArray *strange)
+/* There is nothing against it that they are a group. Whether anything is for it is said. */
+static void print_verdict(const Group *g, bool is_live, const GPtrArray *strange)
 {
     g_autofree char *frames = tool_count(tt_causal_totals(g->causal).deliveries, "frame"),
                     *members = tool_count(g->members->len, "member");
 
-    if (strange->len == g->members->len && is_live) {
-        printf("the members of %s are strangers so far: no frame of one has come to another\n",
-               g->name);
-    } else if (strange->len == g->members->len) {
-        return tool_complain("the members of %s are strangers: no frame of one came to "
-                             "another, so nothing shows that they were in one group", g->name);
-    } else {
-        printf("the runs of %s fit together%s: %s of %s\n", g->name, is_live ? " so far" : "",
-               frames, members);
-        if (strange->len) {
-            print_names("strangers, as no frame went between them and others: ", strange, "");
-        }
+    if (strange->len == g->members->len) {
+        printf("nothing shows%s that the members of %s were in one group, and nothing speaks "
+               "against it: they are strangers, no frame of one came to another\n",
+               is_live ? " so far" : "", g->name);
+        return;
     }
-    return TOOL_FINE;
+    printf("the runs of %s fit together%s: %s of %s\n", g->name, is_live ? " so far" : "",
+           frames, members);
+    if (strange->len) {
+        print_names("strangers, as no frame went between them and others: ", strange, "");
+    }
 }
 
 static void print_live(const Group *g, const GPtrArray *live)
@@ -213,25 +210,24 @@ int group_check(const ToolArgs *a, const Group *g)
     unsigned n_open;
     g_autoptr(GPtrArray) list = findings(g, &n_open), live = live_members(g);
     g_autoptr(GPtrArray) strange = strangers(g);
-    bool have_met = live->len || strange->len < g->members->len;
     TtCausalTotals t = tt_causal_totals(g->causal);
     int result = list->len ? TOOL_PROBLEM : TOOL_FINE;
 
     if (tool_has(a, "--json")) {
         tool_json_begin();
-        printf("\"fine\": %s", tool_json_bool(!list->len && have_met));
+        printf("\"fine\": %s", tool_json_bool(!list->len));
         tool_json_list("findings", list);
         tool_json_list("strangers", strange);
         tool_json_list("recording", live);
         printf(", \"in_flight\": %" PRIu64 ", \"unknown\": %" PRIu64 ", \"undecided\": %u}\n",
                t.pending, t.unknown, n_open);
-        return have_met ? result : TOOL_PROBLEM;
+        return result;
     }
     for (unsigned i = 0; i < list->len; i++) {
         tool_complain("%s", (const char *)list->pdata[i]);
     }
     if (!list->len) {
-        result = print_verdict(g, live->len, strange);
+        print_verdict(g, live->len, strange);
     }
     if (live->len) {
         print_live(g, live);

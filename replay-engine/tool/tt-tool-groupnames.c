@@ -30,22 +30,24 @@ static bool is_taken(const Group *g, const char *name, bool has_hub)
     return is;
 }
 
-/* Are frame stores made there? */
-static bool has_stores(const ToolArgs *a, const Group *g)
+static bool has_stores(const Group *g)
 {
     bool has = false;
 
     for (unsigned i = 0; !has && i < g->members->len; i++) {
         has = group_at(g, i)->keeps_frames;
     }
-    return has && !tool_has(a, "--frames");
+    return has;
 }
 
 int group_check_names(const ToolArgs *a, const Group *g, const GroupMember *exact,
                       bool has_hub)
 {
-    bool has_frames = has_stores(a, g);
+    bool has_frames = has_stores(g);
 
+    if (tool_has(a, "--frames") && !has_frames && !exact) {
+        return tool_usage(a->command, "--frames: no member of %s has a frame store", g->name);
+    }
     for (unsigned i = 0; i < g->members->len; i++) {
         const char *name = group_at(g, i)->name;
 
@@ -58,7 +60,8 @@ int group_check_names(const ToolArgs *a, const Group *g, const GroupMember *exac
             return tool_complain("'%s' is also the name of an output file: give the member "
                                  "another name in the list of runs", name);
         }
-        if (has_frames && !strcmp(name, GROUP_FRAMES)) {
+        /* ... which is made there. */
+        if (has_frames && !tool_has(a, "--frames") && !strcmp(name, GROUP_FRAMES)) {
             return tool_complain("'%s' is also the name of the directory of the frame stores: "
                                  "give the member another name in the list of runs", name);
         }

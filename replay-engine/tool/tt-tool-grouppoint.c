@@ -266,8 +266,11 @@ int group_checkpoints(const ToolArgs *a, const Group *g)
     group_look_for_points(g);
     for (unsigned i = 0; i < g->members->len; i++) {
         if (group_at(g, i)->damage) {
-            tool_complain("the checkpoints of %s are damaged: %s", group_at(g, i)->name,
-                          group_at(g, i)->damage);
+            g_autofree char *text = g_strdup_printf("the checkpoints of %s are damaged: %s",
+                                                    group_at(g, i)->name,
+                                                    group_at(g, i)->damage);
+
+            tool_note(text);
         }
     }
     if (tool_has(a, "--json")) {
@@ -368,9 +371,10 @@ int group_choose(const ToolArgs *a, const Group *g, uint32_t *epoch)
         }
         if (group_point(m, *epoch)->is_lost) {
             return tool_complain("%s has lost its checkpoint @group-%" PRIu32 " (%s): choose "
-                                 "another (tt group checkpoints lists them), or see what tt "
-                                 "check says of %s", m->name, *epoch,
-                                 m->damage ?: "its files no longer have it", m->run);
+                                 "another (tt group checkpoints lists them)%s%s", m->name,
+                                 *epoch, m->damage ?: "its files no longer have it",
+                                 m->damage ? ", or see what tt check says of " : "",
+                                 m->damage ? m->run : "");
         }
     }
     return group_is_moment(g, *epoch, &diag) ? TOOL_FINE :

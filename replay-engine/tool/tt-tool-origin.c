@@ -126,6 +126,7 @@ static int look_in(ToolOrigin *o, const TtManifest *m, const TtLogReader *r)
     if (!tool_is_replayable(o->run, m, r)) {
         return TOOL_PROBLEM;
     }
+    t.first_pos = tool_first(o->run, m, r);
     if (o->pos < t.first_pos || o->pos > t.end_pos) {
         tool_complain("position %" PRIu64 " is outside the run, which goes from %" PRIu64
                       " to %" PRIu64, o->pos, t.first_pos, t.end_pos);

@@ -10,6 +10,7 @@
 #include "run/tt-marks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -384,22 +385,6 @@ static int write_page(const char *path, const GString *page, bool is_forced)
 
 /* ---- the command ---- */
 
-static uint64_t start_of(const char *run, const TtManifest *m, const TtLogReader *r)
-{
-    TtPageStore *store = NULL;
-    ToolTotals t = tool_totals(r);
-    uint64_t start;
-
-    if (tt_runstore_open(run, m, 0, &store, NULL) != TT_OK) {
-        store = NULL;
-    }
-    if (!tool_start(store, r, &start)) {
-        start = t.first_pos;
-    }
-    tt_pagestore_free(store);
-    return start;
-}
-
 /* Nothing that went wrong may be taken for all of it. */
 static int result_of(const TtLogReader *r, const PageLog *p, const PageShots *shots)
 {
@@ -430,7 +415,7 @@ static int make(const ToolArgs *a, const char *run, const char *out, const Parts
         return TOOL_PROBLEM;
     }
     page_shots_init(&shots);
-    page_log_read(&p, r, start_of(run, &m, r), tool_totals(r).end_pos);
+    page_log_read(&p, r, tool_first(run, &m, r), tool_totals(r).end_pos);
     if (!n_shots || (tool_is_replayable(run, &m, r) &&
                      page_shots_take(&shots, a, run, &m, &p, n_shots))) {
         GString *json = make_json(run, &m, r, &p, &shots);
@@ -465,6 +450,9 @@ int tool_page(const ToolArgs *a)
     }
     if (n_shots > PAGE_SHOTS) {
         return tool_usage(a->command, "--screenshots makes %u pictures at most", PAGE_SHOTS);
+    }
+    if (is_stdout(out) && fcntl(STDOUT_FILENO, F_GETFD) < 0) {
+        return tool_complain("standard output is closed: -o FILE writes to a file");
     }
     if (!is_stdout(out) && (!tool_is_fit(out) || !can_write(out, tool_has(a, "--force")))) {
         return TOOL_PROBLEM;

@@ -284,6 +284,7 @@ static int run_in(ToolPlugin *p, const TtManifest *m, const TtLogReader *r)
     if (!tool_is_replayable(p->run, m, r)) {
         return TOOL_PROBLEM;
     }
+    t.first_pos = tool_first(p->run, m, r);
     result = tool_fit_part(&t, p->from, &p->to);
     if (result != TOOL_FINE) {
         return result;

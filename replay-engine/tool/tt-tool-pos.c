@@ -29,28 +29,47 @@ static int find_mark(const char *run, const char *name, uint64_t *pos)
     return TOOL_FINE;
 }
 
+uint64_t tool_first(const char *run, const TtManifest *m, const TtLogReader *r)
+{
+    TtPageStore *store = NULL;
+    uint64_t start;
+
+    if (!tt_log_reader_is_window(r)) {
+        return tool_totals(r).first_pos;
+    }
+    if (tt_runstore_open(run, m, 0, &store, NULL) != TT_OK) {
+        store = NULL;
+    }
+    if (!tool_start(store, r, &start)) {
+        start = tool_totals(r).first_pos;
+    }
+    tt_pagestore_free(store);
+    return start;
+}
+
 /* Without a word on the log, which the command will read itself. */
 static int find_ends(const char *run, uint64_t *start, uint64_t *end)
 {
+    g_autofree char *path = g_build_filename(run, "manifest", NULL);
+    TtManifest m = { 0 };
     TtLogReader *r = NULL;
-    ToolTotals t;
     TtDiag diag;
     TtIo *io;
 
     if (!tool_is_run(run)) {
         return TOOL_PROBLEM;
     }
-    if (tt_logparts_open(run, &io, &diag) == TT_OK) {
+    if (tt_manifest_load(path, &m, &diag) == TT_OK &&
+        tt_logparts_open(run, &io, &diag) == TT_OK) {
         tt_log_reader_open_part(io, &r, &diag);
     }
-    if (!r) {
-        return tool_problem(&diag);
+    if (r) {
+        *start = tool_first(run, &m, r);
+        *end = tool_totals(r).end_pos;
     }
-    t = tool_totals(r);
-    *start = t.first_pos;
-    *end = t.end_pos;
     tt_log_reader_free(r);
-    return TOOL_FINE;
+    tt_manifest_cleanup(&m);
+    return r ? TOOL_FINE : tool_problem(&diag);
 }
 
 int tool_position(const ToolArgs *a, const char *what, const char *text, uint64_t *pos)

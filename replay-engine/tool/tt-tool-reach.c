@@ -293,8 +293,7 @@ bool tool_is_replayable(const char *run, const TtManifest *m, const TtLogReader 
         tool_complain("the run '%s' was recorded under KVM and not replayed yet: replay it "
                       "once, which converts it", run);
     } else if (!tool_totals(r).n_segments) {
-        tool_complain("the run '%s' is empty: its recorder ended before it had written "
-                      "anything", run);
+        tool_complain(TOOL_EMPTY_RUN, run);
     } else {
         return true;
     }

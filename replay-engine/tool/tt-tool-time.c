@@ -92,7 +92,9 @@ int tool_time(const ToolArgs *a)
     if (!r) {
         return TOOL_PROBLEM;
     }
-    if (pos < tool_totals(r).first_pos || pos > tool_totals(r).end_pos) {
+    if (!tool_totals(r).n_segments) {
+        result = tool_complain(TOOL_EMPTY_RUN, a->operand[0]);
+    } else if (pos < tool_totals(r).first_pos || pos > tool_totals(r).end_pos) {
         tool_complain("position %" PRIu64 " is outside the run, which goes from %" PRIu64
                       " to %" PRIu64, pos, tool_totals(r).first_pos,
                       tool_totals(r).end_pos);

@@ -161,6 +161,10 @@ bool tool_is_in_log(TtPageStore *ps, const TtCheckpointInfo *info,
 /* Where a replay begins: 0, or at the first checkpoint of a window (then what the
  * log has before it serves nothing). False: at none. */
 bool tool_start(TtPageStore *ps, const TtLogReader *r, uint64_t *pos);
+/* The same, with the checkpoints of @run, if it has any. Without one: what the log begins
+ * with. */
+uint64_t tool_first(const char *run, const TtManifest *m, const TtLogReader *r);
+#define TOOL_EMPTY_RUN "the run '%s' is empty: no whole segment of its log was written"
 /* What is damaged or missing: sentences, as of `tt check`, which looks at all; of the
  * log in any case. Cost: reads what it looks at. */
 enum {

@@ -205,6 +205,12 @@ def test_gdb(work):
         run = finish(vm)
     with stopped_replay(work, run, args=Gdb.args(work, 'rep')) as rep:
         start = query(rep)['start']
+        equal(json.loads(tt('time', run, 'start', '--json').stdout)['position'], start,
+              'tt time RUN start')
+        said = tt('origin', run, str(start - 1), '$rax', rc=2).stderr
+        check(f'is outside the run, which goes from {start} to' in said, said)
+        said = tt('find', run, '$rip == 1', '--to', str(start), rc=2).stderr
+        check(f'is not behind the beginning of the run, position {start}' in said, said)
         goto(rep, mark='here')
         equal(query(rep)['position'], added['position'], 'mark in the window')
         points = rep.qmp.cmd('query-tt-checkpoints')

@@ -227,6 +227,8 @@ def check_leaves_nothing(work, folder):
         check(re.search(why, one_sentence(done.stderr, f'{args}')), done.stderr)
         check(not done.stdout, done.stdout)
         check(not os.path.exists(second), f'{args}: {second} is left')
+    said = tt('group', 'live', folder, '--to', second, '--frames', only, rc=2).stderr
+    check('--frames: no member of group has a frame store' in said, said)
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         check_is_told(folder, second, own, number)
     check_foreign(folder, second)
