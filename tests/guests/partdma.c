@@ -37,8 +37,8 @@ static void read(u32 base, u32 first, u32 sectors)
     fold(target[first * IDE_SECTOR / 4]);
 }
 
-/* fw_cfg's signature, and behind it the descriptor that asks for it: its first word is written,
- * too, when all is done. */
+/* fw_cfg's signature, and behind it the descriptor that asks for it: its first word is
+ * written, too, when all is done. */
 static volatile struct {
     u32 data, control, length, high, low;
 } fw_cfg ALIGNED(8);
