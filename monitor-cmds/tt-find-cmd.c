@@ -128,6 +128,7 @@ static bool parse(const char *text, TtFindWant *w, Error **errp)
     return is_limit(w->limit, errp);
 }
 
+/* Who wants one hit wants the first. */
 static void say_hits(Monitor *mon, const TtTask *t, bool is_cut)
 {
     for (unsigned i = 0; i < t->hits->len; i++) {
@@ -139,8 +140,8 @@ static void say_hits(Monitor *mon, const TtTask *t, bool is_cut)
     monitor_printf(mon, "%u found%s\n", t->hits->len,
                    is_cut ? "; the search ended early" :
                    t->reason == TT_STOP_INTERRUPTED ? "; the search was interrupted" :
-                   t->hits->len == t->find.limit ? "; there may be more: raise the limit "
-                                                   "with -n" : "");
+                   t->hits->len == t->find.limit && t->find.limit > 1 ?
+                   "; there may be more: raise the limit" : "");
 }
 
 void tt_hmp_find(Monitor *mon, const char *arg, Error **errp)

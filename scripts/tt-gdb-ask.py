@@ -100,9 +100,10 @@ def moved_by(path):
     return max(set(seen), key=seen.count) if seen else 0    # one may be that of a library
 
 
-# Words of the tool, and those of the monitor.
-FIND_WITH = {'from': '-f', 'to': '-t', 'limit': '-n'}
-FIND_ALONE = {'changes': '-c', 'monotone': '-m', 'written': '-w', 'first': '-n 1'}
+# Words of the tool, and the letters of the monitor.
+FIND_WITH = {'from': 'f', 'to': 't', 'limit': 'n'}
+FIND_ALONE = {'changes': 'c', 'monotone': 'm', 'written': 'w', 'first': None}
+FIND_LETTERS = {letter: word for word, letter in {**FIND_WITH, **FIND_ALONE}.items() if letter}
 
 
 def position_of(text):
@@ -125,35 +126,75 @@ tt find CONDITION [--from POS] [--to POS] [--limit N] [--first] [--changes] [--m
         [--written]
 The options are those of the tool, the conditions are in docs/reference/find. POS is a
 number, an expression of gdb without spaces, start, end or @MARK. -f, -t, -n, -c, -m and -w,
-as in the monitor, stand before CONDITION. Afterwards the VM is where it was."""
+as in the monitor, stand before CONDITION. What stands behind -- is CONDITION. Afterwards the
+VM is where it was."""
 
     name, category = 'find', gdb.COMMAND_DATA
 
     @staticmethod
-    def translated(arg):
-        """As the monitor has it."""
-        options = []
+    def option(word, is_begun):
+        """(its long name, the value that is joined to it or None), or None: it belongs to the
+        condition."""
+        name, joined, value = word.partition('=')
+        if re.fullmatch(r'--\S+', name):
+            known = name[2:] in FIND_WITH or name[2:] in FIND_ALONE
+            long = name[2:]
+        elif re.fullmatch('-[A-Za-z]', word) or \
+                not is_begun and re.match('-[A-Za-z]', word):
+            name, joined, value = word, '', ''
+            long = FIND_LETTERS.get(word[1:])
+            known = bool(long)
+        else:
+            return None
+        if not known:
+            raise gdb.GdbError(f'tt: tt find takes no {name}: "help tt find" has the options')
+        if is_begun and len(name) == 2:
+            raise gdb.GdbError(f'tt: {name} stands before the condition: behind it, write '
+                               f'--{long}')
+        return long, value if joined else None
 
-        def take(found):
-            word, value = found.groups()
-            if word in FIND_ALONE:
-                options.append(FIND_ALONE[word])
-                return f' {value}'
-            if word not in FIND_WITH:
-                raise gdb.GdbError(f'tt: tt find takes no --{word}: "help tt find" has the '
-                                   'options')
-            place, _, rest = value.lstrip('= ').partition(' ')
-            if not place:
-                raise gdb.GdbError(f'tt: --{word} takes a value')
-            options.append(f'{FIND_WITH[word]} ' + (
-                str(number(place, 'number')) if word == 'limit' else position_of(place)))
-            return f' {rest}'
-        # An option, and what stands behind it up to the next one.
-        condition = re.sub(r'\s*(?<!\S)--([a-z]+)((?:(?!\s--[a-z]).)*)', take, arg)
-        if not condition.strip():
+    @classmethod
+    def split(cls, arg):
+        """({long name: value or None}, condition)."""
+        options, condition, rest = {}, [], arg.split()
+        while rest:
+            word = rest.pop(0)
+            found = cls.option(word, bool(condition)) if word != '--' else None
+            if word == '--':
+                condition += rest
+                break
+            if not found:
+                condition.append(word)
+                continue
+            name, value = found
+            if name in options:
+                raise gdb.GdbError(f'tt: --{name} can be given only once')
+            if name in FIND_ALONE and value is not None:
+                raise gdb.GdbError(f'tt: --{name} takes no value')
+            if name in FIND_WITH and value is None and rest and not rest[0].startswith('--'):
+                value = rest.pop(0)
+            if name in FIND_WITH and not value:
+                raise gdb.GdbError(f'tt: --{name} takes a value')
+            options[name] = value
+        return options, ' '.join(condition)
+
+    @classmethod
+    def translated(cls, arg):
+        """As the monitor has it."""
+        options, condition = cls.split(arg)
+        if not condition:
             raise gdb.GdbError('tt find takes a condition, and --from POS, --to POS, '
                                '--limit N, --first, --changes, --monotone, --written')
-        return ' '.join([*options, condition.strip()])
+        if 'limit' in options:
+            options['limit'] = number(options['limit'], 'number')
+        if options.pop('first', 0) is None:
+            options['limit'] = 1
+        words = []
+        for name, value in options.items():
+            words.append(f'-{FIND_WITH.get(name) or FIND_ALONE[name]}')
+            if name in FIND_WITH:
+                words.append(str(value) if name == 'limit' else position_of(value))
+        return ' '.join([*words, condition])
 
     def invoke(self, arg, from_tty):
         gdb.execute(f'monitor tt find {self.translated(arg)}')

@@ -83,7 +83,7 @@ def replays():
     found = {}
     with selection_kept():
         for inferior in gdb.inferiors():
-            if inferior.pid:
+            if is_there(inferior.num):
                 select(inferior.num)
                 found.setdefault(run_here(), inferior.num)
     found.pop(None, None)
@@ -91,15 +91,16 @@ def replays():
 
 
 def all_replays():
-    """The same. The frame that is asked for may be one of a replay that has ended, and then
+    """The same. The frame that is asked for may be one of a replay that gdb has lost, and then
     another one would be a wrong answer."""
     if the_group:
         the_group.positions()
     found = replays()
-    gone = [str(i.num) for i in gdb.inferiors() if i.num in met and not i.pid]
+    gone = [str(i.num) for i in gdb.inferiors() if i.num in met and not is_there(i.num)]
     if gone:
-        raise gdb.GdbError(f'tt: what inferior {gone[0]} debugged has ended: connect it again '
-                           'with "target remote", or take it away with "remove-inferiors '
+        raise gdb.GdbError('tt: gdb is not connected to what inferior '
+                           f'{gone[0]} debugged: connect it again with "target remote", or '
+                           'take it away, from another inferior, with "remove-inferiors '
                            f'{gone[0]}"')
     return found
 

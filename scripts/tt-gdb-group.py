@@ -196,7 +196,11 @@ the_group = None
 
 
 def is_there(num):
-    return any(i.num == num and i.pid for i in gdb.inferiors())
+    """After "disconnect" of any inferior, gdb has no threads of the others."""
+    try:
+        return any(i.num == num and i.pid and i.threads() for i in gdb.inferiors())
+    except gdb.error:                   # it is lost: gdb has noticed that now
+        return False
 
 
 def group(whole=True):

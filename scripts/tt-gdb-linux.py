@@ -97,6 +97,7 @@ moved the kernel. That takes some seconds."""
     name, category = 'symbols', gdb.COMMAND_FILES
 
     def invoke(self, arg, from_tty):
+        when()                          # is there a target?
         base = kernel_base()
         build_ids = []
         for build_id in build_ids_in_memory(base):
@@ -158,6 +159,7 @@ class Current(TtCommand):
     name, category = 'current', gdb.COMMAND_STATUS
 
     def invoke(self, arg, from_tty):
+        when()
         task = current_task()
         gdb.write(f'pid {int(task["pid"])} {name_of(task)}  (struct '
                   f'task_struct *){int(task.address):#x}\n')
@@ -185,6 +187,7 @@ A star marks the one that runs."""
     name, category = 'ps', gdb.COMMAND_STATUS
 
     def invoke(self, arg, from_tty):
+        when()
         running = int(current_task()['group_leader'])
         gdb.write('     pid    ppid  task                name\n')
         for task in tasks():

@@ -197,6 +197,7 @@ class Who:
     def __init__(self, text):
         kind, _, value = text.rpartition('=')
         if not kind and text == 'this':
+            when()                      # is there a target?
             kind, value = 'root', str(register('tt_root'))
         elif not kind:
             kind = 'pid' if text.isdigit() else 'name'

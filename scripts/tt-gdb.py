@@ -28,6 +28,11 @@ def send(text):
 
 NOT_CONNECTED = 'tt: gdb is not connected to a recording or replay of TTVM: use ' \
     '"target remote"'
+# What gdb says when there is no target, or none any more.
+LOST = r'connection closed|connection reset|communication error|broken pipe|' \
+    r'no registers|not being run|supported by this target|does not support this command|' \
+    r'without a process|' \
+    r'no thread|live selected thread|cannot access memory'
 met = set()                             # numbers of the inferiors that have answered
 
 
@@ -152,8 +157,8 @@ def one_sentence(invoke):
             invoke(self, arg, from_tty)
         except gdb.error as error:
             said = f'tt: {" ".join(str(error).split())}'
-            raise gdb.GdbError(said if gdb.selected_inferior().pid else
-                               NOT_CONNECTED) from None
+            lost = not gdb.selected_inferior().pid and re.search(LOST, said, re.I)
+            raise gdb.GdbError(NOT_CONNECTED if lost else said) from None
     return wrapped
 
 
@@ -397,7 +402,7 @@ class Hits(TtCommand):
 
 tt hits LOCATION [--limit N] [--from POS] [--to POS] [--in WHO]
 LOCATION is as for "break", or an address (0x401031 is *0x401031), WHO as for
-"tt break-in", POS as for "tt goto" but without +, - and @. Lists the first N hits
+"tt break-in", POS as for "tt goto" but without + and -. Lists the first N hits
 (default: 1000); "tt goto" goes to one of them. Afterwards the VM is where it was."""
 
     name, complete_with = 'hits', gdb.COMPLETE_LOCATION
@@ -408,10 +413,9 @@ LOCATION is as for "break", or an address (0x401031 is *0x401031), WHO as for
 
         def take(found):
             name, text = found.groups()
-            known = {} if name == 'limit' else \
-                {'start': 0, 'end': (1 << 64) - 1}
-            numbers[name] = known[text] if text in known else \
-                number(text, 'number' if name == 'limit' else 'position')
+            known = {'start': 0, 'end': (1 << 64) - 1}
+            place = str(number(text, 'number')) if name == 'limit' else position_of(text)
+            numbers[name] = known[place] if place in known else int(place)
             return ''
         rest, _, who = re.sub(r'\s*--(limit|from|to)[ =](\S+)', take,
                               arg).partition('--in ')

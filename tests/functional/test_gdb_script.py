@@ -93,10 +93,12 @@ def test_hits(work):
               f'refusals: {text}')
         text = gdb(SCRIPT, 'tt hits leaf --limit abc', 'tt hits leaf --limit -1',
                    'tt hits leaf --from x', f'tt hits leaf --to {stops[2]}+1',
-                   'tt hits leaf --from start --to end', 'tt break-in pid=a leaf',
+                   'tt hits leaf --from start --to end', 'tt hits leaf --from @z',
+                   'tt break-in pid=a leaf',
                    'tt break-in pid=-1 leaf', 'tt break-in root=zz leaf')
         equal(listed(text), stops[:3] + stops, 'expressions, start and end')
         equal(text.count(' is not a '), 6, f'refusals in {text}')
+        check("tt: there is no mark 'z'" in text, text)
         check('Python' not in text, f'an error of the script: {text}')
         equal(digest(vm), before, 'state after all searches')
         text = gdb(SCRIPT, 'tt hits 0x7',
@@ -157,6 +159,10 @@ def test_find_has_the_words_of_the_tool(work):
         part = f'{places[1] + 1} --to={places[4]}'
         for words, wanted in (
                 (f'{place} --changes --limit 2', places[:2]), (f'{place} --first', places[:1]),
+                (f'--first --limit 5 --changes {place}', places[:1]),
+                (f'--limit 5 --first -c {place}', places[:1]),
+                (f'-c --first -n 5 {place}', places[:1]),
+                (f'-f @there -- {place} == 5', places[4:5]),
                 (f'--from {part} --changes {place}', places[2:5]),
                 (f'{place} --from {part} --written', places[2:5]),
                 (f'--changes {place} --from @there --to end', places[4:]),
@@ -170,6 +176,23 @@ def test_find_has_the_words_of_the_tool(work):
                          "'-5' is not a position", "'x' is not a number",
                          'tt find takes a condition'):
             check(sentence in text, f'no sentence "{sentence}": {text}')
+        for words, sentence in (
+                ('--from 1 --from 2 $rip == 1', '--from can be given only once'),
+                ('-f 1 $rip == 1 --from=2', '--from can be given only once'),
+                ('--Limit 5 $rip == 1', 'takes no --Limit:'),
+                ('-j 2 $rip == 1', 'takes no -j:'), ('-n5 $rip == 1', 'takes no -n5:'),
+                ('--changes=yes $rax', '--changes takes no value'),
+                ('$rip == 5 -f 3', '-f stands before the condition: behind it, write --from'),
+                ('$rip == 5 -j 3', 'takes no -j:'), ('--to= $rip == 1', '--to takes a value')):
+            text = gdb(SCRIPT, 'echo SAID\\n', f'tt find {words}')
+            said = text.split('SAID')[1].split('[Inferior')[0]
+            check(sentence in one_sentence(said, words), f'{words}: {said}')
+        for words, count in (
+                (f'--changes {place} --limit 2',
+                 '2 found; there may be more: raise the limit'),
+                (f'--changes {place} --limit 1', '1 found'),
+                (f'--changes {place} --first --limit 3', '1 found')):
+            check(f'{count}\n' in gdb(SCRIPT, f'tt find {words}'), f'{words}: {count}')
 
 
 @limit(120)
@@ -246,7 +269,8 @@ def test_one_sentence(work):
     vm = replayer(work, lines_run(work), ['-S', *Gdb.args(work, 'rep')], 'rep')
     commands = ('tt step', 'tt back', 'tt undo', 'tt redo', 'tt mark x', 'tt info',
                 'tt find $rax', 'tt origin $rax', 'tt break-in this *5',
-                'tt watch-in this *(int *)5', 'show tt-step-memory')
+                'tt watch-in this *(int *)5', 'show tt-step-memory', 'tt ps', 'tt current',
+                'tt symbols')
     with vm:
         gdb = Gdb(vm)
         for unit, command in (('line', 'tt step'), ('line', 'tt back'), ('call', 'tt back'),
@@ -256,6 +280,8 @@ def test_one_sentence(work):
             check('symbol-file' in said and unit in said, said)
         for command in commands:        # each in a gdb of its own: the first to find out
             not_connected(gdb(SCRIPT, 'disconnect', 'echo SAID\\n', command, 'echo ENDS\\n'))
+        text = gdb(SCRIPT, 'disconnect', 'tt hits *nobody')
+        check('tt: No symbol "nobody" in' in text or 'tt: No symbol table' in text, text)
     for command in ('tt step', 'tt undo', 'tt goto 5'):
         with vm:
             kill = f'python exec({KILL.format(vm.process.pid)!r})'

@@ -466,6 +466,10 @@ def replay_ends(listed):
           [('a', '0'), ('b', '-')] * 2, one)
     check('position 0' in one, one)
     check('the replays of a (inferior 1), of b (inferior 2) have ended' in both, both)
+    left = group_gdb(f'tt group open {listed}', 'inferior 2', 'disconnect', 'tt group when',
+                     f'tt group open {listed}')
+    check('the replays of a (inferior 1), of b (inferior 2) have ended: open' in left, left)
+    equal(shown(left)[-2:], [('a', 0), ('b', 0)], 'members that were opened again')
     frame_of_ended(listed, kill)
 
 
@@ -496,7 +500,7 @@ def frame_of_ended(listed, kill):
                  'frame 1 is sent, at position 1 of inferior 2'):
         check(said in text, f'not said: {said}: {text}')
     ended = {'pass': 'the replay of b (inferior 2) has ended: open the group again',
-             'the_group = None': 'what inferior 2 debugged has ended: connect it again'}
+             'the_group = None': 'gdb is not connected to what inferior 2 debugged: connect'}
     for change, why in ended.items():
         for noticed in ([], ['inferior 2', 'tt when', 'inferior 1']):
             text = group_gdb(*begin, kill.format(1), f'python {change}', *noticed,

@@ -4,12 +4,13 @@
 import contextlib
 import os
 import re
+import subprocess
 import time
 
 from guests import guest_args
 from hmp import Hmp, hmp_args
-from ttlib import (REPO, check, equal, limit, record, recorder, replay, run_tool,
-                   stopped_replay, wait_until)
+from ttlib import (REPO, Gdb, TestFailure, check, equal, limit, read_text, record, recorder,
+                   replay, run_tool, stopped_replay, wait_until)
 
 ENDLESS = 'rounds=100000000'
 
@@ -123,13 +124,45 @@ def test_says_what_it_waits_for(work):
         hold.on()
         vm.qmp.cmd('tt-checkpoint-add', job_id='first')
         hmp.send('tt checkpoint add')
-        hmp.read_until('waiting for the checkpoint store, which is writing another one')
+        hmp.read_until('waiting: the checkpoint store is busy with another checkpoint')
         timers_go_on(vm)
         hold.off()
         said = hmp.read_prompt()
         job_ends(vm, 'first')
         check(re.search(r'\n *(\d+) +\d+ ', said) and 'waiting' not in said, said)
         equal(len(checkpoints(vm)), 3, 'checkpoints')
+        ends_whole(work, vm)
+
+
+@limit(100)
+def test_gdb_waits(work):
+    """gdb hears of a command that lasts as long as it lasts, and does not give up."""
+    args = Gdb.args(work, 'rec')
+    with held_recorder(work, args=args) as (vm, hold):
+        hold.on()
+        vm.qmp.cmd('tt-checkpoint-add', job_id='first')
+        said = os.path.join(work, 'said')
+        with open(said, 'w', encoding='ascii') as out, subprocess.Popen(
+                [Gdb(vm).program, '-nx', '-batch', '-q', '-ex', 'set confirm off',
+                 '-ex', 'set arch i386:x86-64',
+                 '-ex', f'target remote {vm.socket_path("gdb")}',
+                 '-ex', 'monitor tt checkpoint add', '-ex', 'disconnect'],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT) as process:
+            try:
+                wait_until(lambda: read_text(said).count('waiting: ') >= 3 or
+                           'packet' in read_text(said) or process.poll() is not None,
+                           'gdb has heard it three times', 30)
+            except TestFailure:
+                process.kill()
+                raise
+            finally:
+                hold.off()
+        text = read_text(said)
+        equal(process.returncode, 0, text)
+        check(text.count('waiting: ') >= 3 and 'packet' not in text, text)
+        check(re.search(r'\n *(\d+) +\d+ ', text), text)
+        vm.qmp.cmd('cont')
+        job_ends(vm, 'first')
         ends_whole(work, vm)
 
 
