@@ -263,6 +263,9 @@ typedef struct GroupFrames {
     TtFrameStores *stores;      /* NULL: there are none */
 } GroupFrames;
 
+/* A run that stands alone (payload=both) names no directory, and one that was moved may name
+ * the wrong one: if its store is not there, frames is where another member has its own. */
+void group_find_frames(Group *g);
 /* @dir: of the frame stores; NULL: none. */
 void group_frames_init(GroupFrames *f, const char *dir, const uint8_t uuid[16]);
 void group_frames_cleanup(GroupFrames *f);

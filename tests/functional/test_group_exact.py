@@ -159,6 +159,7 @@ def moved(work, frames):
     for name in 'client', 'server':
         said = tt('branch', f'{copy}/{name}.run', '--at', '@group-1', '--print').stdout
         check(f'frames={copy}/frames' in said and frames not in said.split('-tt')[1], said)
+    elsewhere(work, copy)
     stores = os.path.join(work, 'stores')
     os.rename(f'{copy}/frames', stores)
     for verb in 'check', 'info':
@@ -172,6 +173,25 @@ def moved(work, frames):
     check_answers(*row_of(said, 'server'))
     check(os.path.exists(store_of(stores, f'{work}/fifth/server')), 'no store in --frames')
     check(not os.path.exists(f'{work}/fifth/frames'), 'stores in two places')
+
+
+def elsewhere(work, copy):
+    """By a link to a run its stores are found beside the run. A run that stands alone has its
+    store where the others have theirs, also if it was moved without them."""
+    links, place = os.path.join(work, 'links'), os.path.join(work, 'place')
+    os.mkdir(links)
+    os.mkdir(place)
+    for name in 'client', 'server':
+        os.symlink(f'../copy/{name}.run', f'{links}/{name}')
+        said = tt('branch', f'{links}/{name}', '--at', '@group-1', '--print').stdout
+        check(f'frames={copy}/frames' in said, said)
+    os.rename(f'{copy}/server.run', f'{place}/server.run')
+    with open(f'{work}/apart', 'w', encoding='ascii') as out:
+        out.write('[members]\nclient=copy/client.run\nserver=place/server.run\n')
+    said, _ = live(work, 'apart-on', 'server', 'client',
+                   *console_of(work, 'apart-on', 'client'), group='apart')
+    check('fit together' in tt('group', 'check', f'{work}/apart-on/group').stdout, said)
+    os.rename(f'{place}/server.run', f'{copy}/server.run')
 
 
 def check_turns(client, branch):
