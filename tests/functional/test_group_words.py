@@ -51,13 +51,15 @@ def ask_both(folder, vms):
 
 @limit(120)
 def test_at_a_hub(work):
-    """Two members at a hub with a key. While they are recorded the group does not go on, and
-    what is printed says why. Later it does, but not with a hub that turns all away, nor with a
-    program that is no QEMU; its commands are printed without any hub."""
+    """Two members at a hub with a key, in a directory whose name is not ASCII. While they are
+    recorded the group does not go on, and what is printed says why. Later it does, but not
+    with a hub that turns all away, nor with a program that is no QEMU; its commands are
+    printed without any hub."""
     key = key_file(work, 'key', 'a')
-    folder = os.path.join(work, 'group')
+    folder, where = os.path.join(work, 'group'), os.path.join(work, 'hüb 𝄞')
     os.makedirs(folder)
-    with hub(work, '--key-file', key) as path, contextlib.ExitStack() as running:
+    os.mkdir(where)
+    with hub(where, '--key-file', key) as path, contextlib.ExitStack() as running:
         vms = {}
         for number, name in enumerate('ab', 1):
             args = [*guest_args(work, 'torture', ENDLESS),
@@ -72,7 +74,7 @@ def test_at_a_hub(work):
         ask_both(folder, vms)
         check_still_recorded(work, folder)
         quit_all(vms)
-    check_no_hub(work, folder)
+    check_no_hub(work, folder, path)
 
 
 def check_still_recorded(work, folder):
@@ -86,17 +88,17 @@ def check_still_recorded(work, folder):
     check('a.run' in said and 'b.run' in said, said)
 
 
-def check_no_hub(work, folder):
+def check_no_hub(work, folder, path):
     second = os.path.join(work, 'second')
     said = tt('group', 'live', folder, '--to', second, '--print').stdout
-    equal(said.count(f'connect={work}/hub'), 2, 'commands that are printed')
+    equal(said.count(f'connect={path}'), 2, 'commands that are printed')
     said = one_sentence(tt('group', 'live', folder, '--to', second, rc=1).stderr, 'no hub')
     check('nobody is at' in said, said)
     other = key_file(work, 'other', 'b')
     for more in f',key-file={other}', '':
         done = tt('group', 'live', folder, '--to', second, '--hub', '', '--without',
                   'netdev', *CONSOLE, 'null', '-netdev',
-                  f'tt,id=net0,group=g,connect={work}/hub{more}', rc=1)
+                  f'tt,id=net0,group=g,connect={path}{more}', rc=1)
         check(not done.stdout and not os.path.exists(second), f'{done}')
         check(re.search('^tt: a does not come to the hub that --hub has started: .*key',
                         one_sentence(done.stderr, 'another key')), done.stderr)
