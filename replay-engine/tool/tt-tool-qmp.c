@@ -113,12 +113,14 @@ static char *take_line(ToolQmp *q)
 /* Of who has not greeted yet: what is there cannot become a greeting. NULL: it can. */
 static const char *why_no_greeting(const ToolQmp *q)
 {
+    static const char human[] = "QEMU ";
     const char *p = q->in->str + strspn(q->in->str, "\r\n ");
+    size_t len = q->in->str + q->in->len - p;
 
-    if (q->has_greeted || !*p) {
-        return NULL;
+    if (q->has_greeted || (len < strlen(human) && !memcmp(p, human, len))) {
+        return NULL;                        /* more will come */
     }
-    if (g_str_has_prefix(p, "QEMU ")) {
+    if (g_str_has_prefix(p, human)) {
         return "this is a monitor for people: give the socket of its QMP (-qmp "
             "unix:PATH,server=on,wait=off)";
     }
