@@ -25,12 +25,12 @@ static char *recorded_option(const TtManifest *m)
 }
 
 /* Beside the run, or below its parent directory, it is there now, too: the rule of
- * path_from_run in record/tt-record-frames.c. */
+ * path_from_run in record/tt-record-frames.c. A link is not where the run is. */
 static char *moved(const char *frames, const char *recorded_run, const char *run)
 {
     g_autofree char *was = g_path_get_dirname(recorded_run);
-    g_autofree char *whole = tt_io_posix_absolute(run) ?: g_strdup(run);
-    g_autofree char *is = g_path_get_dirname(whole);
+    g_autofree char *up = g_build_filename(run, "..", NULL);
+    g_autofree char *is = tt_io_posix_absolute(up) ?: g_path_get_dirname(run);
     size_t len = strlen(was);
 
     return g_str_has_prefix(frames, was) && frames[len] == '/' ?

@@ -176,7 +176,12 @@ pid_t group_start(char **argv, int out, int keep);
  * printed. g_strfreev. */
 char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, const char *run,
                     int fd);
-bool group_has_ended(pid_t pid);        /* and was waited for; does not wait */
+/* And was waited for: @status as of waitpid, 0 if that is not known. Does not wait. */
+bool group_has_ended(pid_t pid, int *status);
+/* The same, but waits until then. */
+bool group_ends(pid_t pid, int64_t until_us, int *status);
+/* It was told to end: waits for that, and kills it if it has not ended by then. */
+void group_wait(pid_t pid, int64_t until_us);
 char *group_program(const ToolArgs *a); /* this one's path, as it was called; g_free */
 /* What a program said last in the file @path; g_free. */
 char *group_last_line(const char *path);
@@ -186,6 +191,9 @@ char *group_last_line(const char *path);
 typedef struct GroupPlace {
     const char *dir;            /* the caller's, as are these: whole paths of what is made */
     const GPtrArray *runs, *files;      /* in it */
+    const char *frames;         /* whole path of the directory of the frame stores, that need
+                                 * not be in it; NULL: it is GROUP_FRAMES */
+    bool had_frames;            /* which the user had made */
     const volatile sig_atomic_t *is_told;       /* to end; NULL: never */
     int lock;                   /* -1: it is not made */
 } GroupPlace;
@@ -244,6 +252,8 @@ bool group_hub_start(GroupHub *h, const char *path);
 /* Is @m, which is asked by @qmp, connected to it wherever it is to be? True, too: there is no
  * hub. */
 bool group_hub_has(const GroupHub *h, const GroupMember *m, ToolQmp *qmp);
+/* Before that. False: it has ended, said why. True, too: there is no hub. */
+bool group_hub_is_there(GroupHub *h);
 /* While a main loop runs: says if the hub ends before its time. @h stays where it is. */
 void group_hub_watch(GroupHub *h);
 void group_hub_end(GroupHub *h);
@@ -263,6 +273,9 @@ typedef struct GroupFrames {
     TtFrameStores *stores;      /* NULL: there are none */
 } GroupFrames;
 
+/* A run that stands alone (payload=both) names no directory, and one that was moved may name
+ * the wrong one: if its store is not there, frames is where another member has its own. */
+void group_find_frames(Group *g);
 /* @dir: of the frame stores; NULL: none. */
 void group_frames_init(GroupFrames *f, const char *dir, const uint8_t uuid[16]);
 void group_frames_cleanup(GroupFrames *f);

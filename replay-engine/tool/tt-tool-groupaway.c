@@ -120,7 +120,7 @@ static void remove_empty_files(const char *dir)
 static bool take_away(const GroupPlace *p, bool is_quiet)
 {
     g_autofree char *lock = g_build_filename(p->dir, LOCK_NAME, NULL);
-    g_autofree char *frames = g_build_filename(p->dir, GROUP_FRAMES, NULL);
+    g_autofree char *own = g_build_filename(p->dir, GROUP_FRAMES, NULL);
 
     for (unsigned i = 0; i < p->runs->len; i++) {
         bool is_known;
@@ -144,7 +144,9 @@ static bool take_away(const GroupPlace *p, bool is_quiet)
         unlink(p->files->pdata[i]);
     }
     remove_empty_files(p->dir);
-    rmdir(frames);                      /* nobody has sent anything */
+    if (!p->had_frames) {
+        rmdir(p->frames ?: own);        /* nobody has sent anything */
+    }
     unlink(lock);
     if (rmdir(p->dir)) {
         tool_complain("'%s' stays, since there is something in it that this command has not "
@@ -287,10 +289,21 @@ static void complain_make(const GroupPlace *p, int error)
     tool_complain("cannot create the directory '%s': %s", p->dir, why);
 }
 
+/* Did @path exist before p->dir did? */
+static bool was_there(const GroupPlace *p, const char *path)
+{
+    size_t len = strlen(p->dir);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS) &&
+        !(g_str_has_prefix(path, p->dir) && path[len] == '/');
+}
+
 bool group_place_make(GroupPlace *p)
 {
-    bool is_made = mkdir(p->dir, 0700) == 0;
+    bool is_made;
 
+    p->had_frames = p->frames && was_there(p, p->frames);
+    is_made = mkdir(p->dir, 0700) == 0;
     if (!is_made && errno == EEXIST) {
         if (!take_away_left(p)) {
             return false;

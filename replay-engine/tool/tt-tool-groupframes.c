@@ -8,6 +8,39 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static bool has_store(const char *dir, const uint8_t uuid[16])
+{
+    g_autofree char *path = dir ? tt_framestores_path(dir, uuid) : NULL;
+
+    return path && g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+void group_find_frames(Group *g)
+{
+    g_autoptr(GHashTable) all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTableIter it;
+    gpointer dir;
+
+    for (unsigned i = 0; i < g->members->len; i++) {
+        if (group_at(g, i)->frames) {
+            g_hash_table_add(all, g_strdup(group_at(g, i)->frames));
+        }
+    }
+    for (unsigned i = 0; i < g->members->len; i++) {
+        GroupMember *m = group_at(g, i);
+        bool has = has_store(m->frames, m->uuid);
+
+        g_hash_table_iter_init(&it, all);
+        while (!has && g_hash_table_iter_next(&it, &dir, NULL)) {
+            has = has_store(dir, m->uuid);
+            if (has) {
+                g_free(m->frames);
+                m->frames = g_strdup(dir);
+            }
+        }
+    }
+}
+
 void group_frames_init(GroupFrames *f, const char *dir, const uint8_t uuid[16])
 {
     *f = (GroupFrames) { .list = g_array_new(false, false, sizeof(GroupFrame)),

@@ -19,6 +19,7 @@
 
 #define HELLO_MS        2000    /* a hub that is busy */
 #define ANSWER_SECONDS  60
+#define END_SECONDS     5       /* then it is killed */
 
 /* NULL: said why. */
 static GPtrArray *meetings_of(const Group *g)
@@ -277,6 +278,7 @@ bool group_hub_start(GroupHub *h, const char *path)
 {
     FILE *out;
     bool listens = false;
+    int status;
 
     if (!h->argv) {
         return true;
@@ -288,7 +290,7 @@ bool group_hub_start(GroupHub *h, const char *path)
     }
     h->pid = group_start(h->argv, fileno(out), -1);
     /* It says that it listens everywhere, or why it ends; or cannot, and ends. */
-    while (h->pid > 0 && !listens && !group_has_ended(h->pid)) {
+    while (h->pid > 0 && !listens && !group_has_ended(h->pid, &status)) {
         g_usleep(10000);
         listens = is_ready(path);
     }
@@ -321,6 +323,26 @@ static void ended(GPid pid, gint status, gpointer opaque)
     h->has_failed = status;
 }
 
+bool group_hub_is_there(GroupHub *h)
+{
+    g_autofree char *line = NULL;
+    int status;
+
+    if (h->pid <= 0 || !group_has_ended(h->pid, &status)) {
+        return h->pid > 0 || !h->argv;
+    }
+    h->pid = 0;
+    line = group_last_line(h->out);
+    if (WIFSIGNALED(status)) {
+        tool_complain("the hub that --hub has started was ended by signal %d before all "
+                      "members were connected to it", WTERMSIG(status));
+    } else {
+        tool_complain("the hub that --hub has started has ended before all members were "
+                      "connected to it: %s", line);
+    }
+    return false;
+}
+
 void group_hub_watch(GroupHub *h)
 {
     if (h->pid > 0) {
@@ -337,9 +359,7 @@ void group_hub_end(GroupHub *h)
     g_clear_pointer(&h->out, g_free);
     if (h->pid > 0) {
         kill(h->pid, SIGTERM);
-        while (!group_has_ended(h->pid)) {
-            g_usleep(10000);
-        }
+        group_wait(h->pid, g_get_monotonic_time() + END_SECONDS * G_USEC_PER_SEC);
         h->pid = 0;
     }
     g_clear_pointer(&h->argv, g_strfreev);

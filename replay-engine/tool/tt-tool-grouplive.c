@@ -25,7 +25,8 @@
 #define LOAD_SECONDS    600     /* until a member has loaded its state */
 #define ANSWER_SECONDS  60
 #define END_SECONDS     20      /* then it is killed */
-#define JOIN_SECONDS    10      /* a member tries each second */
+#define CLOSE_SECONDS   2       /* from the end of its connection until it has ended */
+#define JOIN_SECONDS    20      /* a hub that is busy lets it wait 10, then it tries again */
 
 typedef struct Live Live;
 
@@ -43,7 +44,7 @@ struct Live {
     const ToolArgs *a;
     const Group *g;
     uint32_t epoch;
-    char *to;
+    char *to, *frames;          /* frames: that of --frames; NULL: none */
     GroupHub hub;
     GroupPlay *play;            /* --exact, or NULL */
     const GroupMember *exact;   /* the same */
@@ -138,11 +139,38 @@ static bool start(LiveMember *m)
     return m->pid > 0;
 }
 
+/* What it has said itself, g_free; NULL: nothing, tt branch has only called it. */
+static char *words_of(const LiveMember *m)
+{
+    g_autofree char *line = group_last_line(m->out);
+
+    return g_str_has_prefix(line, "cd ") ? NULL : g_steal_pointer(&line);
+}
+
+/* While it began. */
+static void complain_ended(const LiveMember *m, int status)
+{
+    const char *qemu = tool_value(m->live->a, "--qemu") ?: "qemu-system-x86_64";
+    g_autofree char *words = words_of(m);
+
+    if (WIFSIGNALED(status)) {
+        tool_complain("%s did not begin: '%s' was ended by signal %d%s%s", m->name, qemu,
+                      WTERMSIG(status), words ? ": " : "", words ?: "");
+    } else if (!words) {
+        tool_complain("%s did not begin: '%s' ended without a word: is it the QEMU of TTVM "
+                      "(--qemu)?", m->name, qemu);
+    } else {
+        tool_complain("%s did not begin: %s", m->name, words);
+    }
+}
+
 /* It has loaded its state, and stands still. */
 static bool is_ready(LiveMember *m)
 {
     g_autofree char *why = NULL;
-    bool has_ended;
+    int64_t until_us = 0;
+    bool is_closed;
+    int status;
 
     if (beginning.is_told) {
         return false;
@@ -154,18 +182,15 @@ static bool is_ready(LiveMember *m)
     if (beginning.is_told) {
         return false;
     }
-    has_ended = group_has_ended(m->pid);
-    m->pid = has_ended ? 0 : m->pid;
-    if (has_ended || !strcmp(why, "it has closed the connection")) {
-        g_autofree char *line = group_last_line(m->out);
-
-        if (g_str_has_prefix(line, "cd ")) {            /* what tt branch has called */
-            tool_complain("%s did not begin: '%s' ended without a word: is it the QEMU of "
-                          "TTVM (--qemu)?", m->name, tool_value(m->live->a, "--qemu") ?:
-                          "qemu-system-x86_64");
-        } else {
-            tool_complain("%s did not begin: %s", m->name, line);
-        }
+    is_closed = !strcmp(why, "it has closed the connection");
+    if (is_closed) {
+        until_us = g_get_monotonic_time() + CLOSE_SECONDS * G_USEC_PER_SEC;
+    }
+    if (group_ends(m->pid, until_us, &status)) {
+        m->pid = 0;
+        complain_ended(m, status);
+    } else if (is_closed) {
+        complain_ended(m, 0);
     } else {
         tool_complain("%s did not begin: %s", m->name, why);
     }
@@ -173,7 +198,7 @@ static bool is_ready(LiveMember *m)
 }
 
 /* All are connected to the hub that was started for them. */
-static bool have_joined(const Live *l)
+static bool have_joined(Live *l)
 {
     int64_t until_us = g_get_monotonic_time() + JOIN_SECONDS * G_USEC_PER_SEC;
 
@@ -182,11 +207,13 @@ static bool have_joined(const Live *l)
 
         if (group_hub_has(&l->hub, group_at(l->g, m->member), m->qmp)) {
             i++;
+        } else if (!group_hub_is_there(&l->hub)) {
+            return false;
         } else if (g_get_monotonic_time() > until_us) {
-            g_autofree char *line = group_last_line(m->out);
+            g_autofree char *words = words_of(m);
 
             tool_complain("%s does not come to the hub that --hub has started: %s", m->name,
-                          line);
+                          words ?: "it does not say why");
             return false;
         } else {
             g_usleep(50000);
@@ -221,11 +248,8 @@ static void wait_for_all(Live *l)
     int64_t until_us = g_get_monotonic_time() + END_SECONDS * G_USEC_PER_SEC;
 
     for (unsigned i = 0; i < l->n; i++) {
-        while (l->members[i].pid > 0 && !group_has_ended(l->members[i].pid)) {
-            if (g_get_monotonic_time() > until_us) {
-                kill(l->members[i].pid, SIGKILL);
-            }
-            g_usleep(10000);
+        if (l->members[i].pid > 0) {
+            group_wait(l->members[i].pid, until_us);
         }
         l->members[i].pid = 0;
     }
@@ -364,6 +388,8 @@ static int name_place(Live *l)
 {
     l->to = tool_whole_path(tool_value(l->a, "--to"));
     l->place.dir = l->to;
+    l->frames = tool_has(l->a, "--frames") ?
+        tool_whole_path(tool_value(l->a, "--frames")) : NULL;
     return l->to && tool_is_fit(l->to) ? TOOL_FINE : TOOL_PROBLEM;
 }
 
@@ -399,6 +425,7 @@ static int make_place(Live *l)
     }
     l->place.runs = l->runs;
     l->place.files = l->files;
+    l->place.frames = l->frames;
     l->place.is_told = &beginning.is_told;
     listen_for_signals(l);              /* from here on there is something to take away */
     return group_place_make(&l->place) ? TOOL_FINE : TOOL_PROBLEM;
@@ -417,6 +444,7 @@ static void clean_up(Live *l)
     }
     g_free(l->members);
     g_free(l->to);
+    g_free(l->frames);
 }
 
 /* The group begins, and runs to its end. */

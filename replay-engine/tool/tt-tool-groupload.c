@@ -354,24 +354,6 @@ static bool open_member(Group *g, unsigned i, TtLogReader **r)
     return !why;
 }
 
-/* A run that stands alone (payload=both) names no directory, and has a store all the same:
- * where another member of the group has its own. */
-static void find_frames(Group *g)
-{
-    for (unsigned i = 0; i < g->members->len; i++) {
-        GroupMember *m = group_at(g, i);
-
-        for (unsigned k = 0; !m->frames && k < g->members->len; k++) {
-            const char *dir = group_at(g, k)->frames;
-            g_autofree char *path = dir ? tt_framestores_path(dir, m->uuid) : NULL;
-
-            if (path && g_file_test(path, G_FILE_TEST_EXISTS)) {
-                m->frames = g_strdup(dir);
-            }
-        }
-    }
-}
-
 /* All logs are open at once, and that of a flight recorder has hundreds of files. */
 static void allow_many_files(void)
 {
@@ -407,7 +389,7 @@ static bool read_members(Group *g)
     for (unsigned i = 0; is_fine && i < n; i++) {
         is_fine = open_member(g, i, &readers[i]);
     }
-    find_frames(g);
+    group_find_frames(g);
     for (unsigned i = 0; is_fine && i < n; i++) {
         if (group_at(g, i)->is_window) {
             tt_causal_begins(g->causal, i, group_at(g, i)->start);

@@ -122,12 +122,34 @@ char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, con
     return (char **)g_ptr_array_free(args, false);
 }
 
-bool group_has_ended(pid_t pid)
+bool group_has_ended(pid_t pid, int *status)
 {
-    pid_t ended = waitpid(pid, NULL, WNOHANG);
+    pid_t ended;
 
+    *status = 0;
+    ended = waitpid(pid, status, WNOHANG);
     /* Whoever started this may have it ignore its children. */
     return ended == pid || (ended < 0 && errno == ECHILD);
+}
+
+bool group_ends(pid_t pid, int64_t until_us, int *status)
+{
+    bool has_ended;
+
+    while (!(has_ended = group_has_ended(pid, status)) && g_get_monotonic_time() < until_us) {
+        g_usleep(10000);
+    }
+    return has_ended;
+}
+
+void group_wait(pid_t pid, int64_t until_us)
+{
+    int status;
+
+    while (!group_ends(pid, until_us, &status)) {
+        kill(pid, SIGKILL);                 /* also of one that is stopped */
+        g_usleep(10000);
+    }
 }
 
 char *group_last_line(const char *path)

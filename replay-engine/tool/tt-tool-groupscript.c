@@ -16,8 +16,29 @@ static void add_address(GroupPlay *p, const uint8_t *bytes)
     g_hash_table_add(p->addresses, address);
 }
 
-/* All that it sent from the checkpoint on is in its store. */
-static bool add_sends(GroupPlay *p)
+/* @given: by --frames. */
+static void complain_missing(const GroupPlay *p, uint64_t seq, const char *dir, bool given,
+                             const TtDiag *diag)
+{
+    g_autofree char *path = dir ? tt_framestores_path(dir, p->m->uuid) : NULL;
+
+    if (given && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+        tool_complain("%s cannot do again what it did, its frame %" PRIu64 " is missing: "
+                      "there is no '%s': give with --frames the directory that has this file",
+                      p->m->name, seq, path);
+    } else if (path && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+        tool_complain("%s cannot do again what it did, its frame %" PRIu64 " is missing: "
+                      "there is no '%s': put it back, or say with --frames where the stores "
+                      "are", p->m->name, seq, path);
+    } else {
+        tool_complain("%s cannot do again what it did, its frame %" PRIu64 " is missing%s%s: "
+                      "%s%s", p->m->name, seq, path ? " in " : "", path ?: "", diag->text,
+                      given ? "" : ", or say with --frames where the stores are");
+    }
+}
+
+/* All that it sent from the checkpoint on is in its store, in @dir. */
+static bool add_sends(GroupPlay *p, const char *dir, bool given)
 {
     for (unsigned i = 0; i < p->m->sent->len; i++) {
         const GroupSent *s = &g_array_index(p->m->sent, GroupSent, i);
@@ -30,9 +51,7 @@ static bool add_sends(GroupPlay *p)
         }
         bytes = group_frames_bytes(&p->mine, &x, &diag);
         if (!bytes) {
-            tool_complain("%s cannot do again what it did, its frame %" PRIu64 " is "
-                          "missing: %s, or say with --frames where the stores are",
-                          p->m->name, s->seq, diag.text);
+            complain_missing(p, s->seq, dir, given, &diag);
             return false;
         }
         add_address(p, bytes);
@@ -81,7 +100,7 @@ static void add_steps(GroupPlay *p, uint64_t from)
 
 bool group_play_script(GroupPlay *p, const ToolArgs *a)
 {
-    const char *dir = tool_value(a, "--frames") ?: p->m->frames;
+    const char *given = tool_value(a, "--frames"), *dir = given ?: p->m->frames;
     uint64_t from = group_point(p->m, p->epoch)->pos;
     TtTimeAt at;
     TtDiag diag;
@@ -92,8 +111,7 @@ bool group_play_script(GroupPlay *p, const ToolArgs *a)
         const GroupMember *other = group_at(p->g, i);
         Sender *s = &p->senders[i];
 
-        group_frames_init(&s->was, tool_value(a, "--frames") ?: other->frames,
-                          other->uuid);
+        group_frames_init(&s->was, given ?: other->frames, other->uuid);
         group_frames_init(&s->is, NULL, (const uint8_t[16]) { 0 });
         s->stands_still = true;
         s->known = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -107,7 +125,7 @@ bool group_play_script(GroupPlay *p, const ToolArgs *a)
         return false;
     }
     p->began_ns = at.host_ns;
-    if (!add_sends(p)) {
+    if (!add_sends(p, dir, given)) {
         return false;
     }
     add_steps(p, from);

@@ -113,12 +113,14 @@ static char *take_line(ToolQmp *q)
 /* Of who has not greeted yet: what is there cannot become a greeting. NULL: it can. */
 static const char *why_no_greeting(const ToolQmp *q)
 {
+    static const char human[] = "QEMU ";
     const char *p = q->in->str + strspn(q->in->str, "\r\n ");
+    size_t len = q->in->str + q->in->len - p;
 
-    if (q->has_greeted || !*p) {
-        return NULL;
+    if (q->has_greeted || (len < strlen(human) && !memcmp(p, human, len))) {
+        return NULL;                        /* more will come */
     }
-    if (g_str_has_prefix(p, "QEMU ")) {
+    if (g_str_has_prefix(p, human)) {
         return "this is a monitor for people: give the socket of its QMP (-qmp "
             "unix:PATH,server=on,wait=off)";
     }
@@ -212,7 +214,51 @@ static char *read_answer(ToolQmp *q, const char *one, const char *other,
     return line;
 }
 
-/* QEMU escapes what would end it. */
+/* The number of \uXXXX; -1: this is none. */
+static int code_at(const char *p)
+{
+    int code = 0;
+
+    if (p[0] != '\\' || p[1] != 'u') {
+        return -1;
+    }
+    for (unsigned i = 2; i < 6; i++) {
+        int digit = g_ascii_xdigit_value(p[i]);
+
+        if (digit < 0) {
+            return -1;
+        }
+        code = code << 4 | digit;
+    }
+    return code;
+}
+
+/* @p: a backslash. Returns what is behind all that belongs to it. */
+static const char *unescape(const char *p, GString *to)
+{
+    static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    int code = code_at(p), low = code < 0 ? -1 : code_at(p + 6);
+    const char *letter;
+
+    if (code >= 0xd800 && code < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
+        g_string_append_unichar(to, 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00));
+        return p + 12;
+    }
+    if (code >= 0) {
+        bool is_fit = code && (code < 0xd800 || code >= 0xe000);
+
+        g_string_append_unichar(to, is_fit ? code : 0xfffd);
+        return p + 6;
+    }
+    if (!p[1]) {
+        return p + 1;
+    }
+    letter = strchr(letters, p[1]);
+    g_string_append_c(to, letter ? meant[letter - letters] : p[1]);
+    return p + 2;
+}
+
+/* QEMU escapes what would end it, and all that is not ASCII. */
 char *tool_qmp_words(const char *line, const char *key)
 {
     g_autofree char *head = g_strdup_printf("\"%s\": \"", key);
@@ -223,9 +269,12 @@ char *tool_qmp_words(const char *line, const char *key)
         return NULL;
     }
     words = g_string_new(NULL);
-    for (from += strlen(head); *from && *from != '"'; from++) {
-        from += *from == '\\' && from[1];
-        g_string_append_c(words, *from);
+    for (from += strlen(head); *from && *from != '"'; ) {
+        if (*from == '\\') {
+            from = unescape(from, words);
+        } else {
+            g_string_append_c(words, *from++);
+        }
     }
     return g_string_free(words, false);
 }

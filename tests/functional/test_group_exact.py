@@ -7,6 +7,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import time
 
@@ -159,6 +160,8 @@ def moved(work, frames):
     for name in 'client', 'server':
         said = tt('branch', f'{copy}/{name}.run', '--at', '@group-1', '--print').stdout
         check(f'frames={copy}/frames' in said and frames not in said.split('-tt')[1], said)
+    elsewhere(work, copy)
+    takes_away(work, copy)
     stores = os.path.join(work, 'stores')
     os.rename(f'{copy}/frames', stores)
     for verb in 'check', 'info':
@@ -167,11 +170,51 @@ def moved(work, frames):
     fifth = ['group', 'live', copy, '--to', f'{work}/fifth', '--exact', 'client']
     said = one_sentence(tt(*fifth, rc=1).stderr, 'no stores')
     check('or say with --frames where the stores are' in said, said)
+    said = one_sentence(tt(*fifth, '--frames', f'{work}/place', rc=1).stderr, 'no store there')
+    check(f"there is no '{work}/place/{uuid_of(copy + '/client.run')}.frames': give with "
+          '--frames the directory' in said and 'or say' not in said, said)
     said = tt(*fifth, '--frames', stores, *console_of(work, 'fifth', 'server'),
               timeout=150).stdout
     check_answers(*row_of(said, 'server'))
     check(os.path.exists(store_of(stores, f'{work}/fifth/server')), 'no store in --frames')
     check(not os.path.exists(f'{work}/fifth/frames'), 'stores in two places')
+
+
+def elsewhere(work, copy):
+    """By a link to a run its stores are found beside the run. A run that stands alone has its
+    store where the others have theirs, also if it was moved without them."""
+    links, place = os.path.join(work, 'links'), os.path.join(work, 'place')
+    os.mkdir(links)
+    os.mkdir(place)
+    for name in 'client', 'server':
+        os.symlink(f'../copy/{name}.run', f'{links}/{name}')
+        said = tt('branch', f'{links}/{name}', '--at', '@group-1', '--print').stdout
+        check(f'frames={copy}/frames' in said, said)
+    os.rename(f'{copy}/server.run', f'{place}/server.run')
+    with open(f'{work}/apart', 'w', encoding='ascii') as out:
+        out.write('[members]\nclient=copy/client.run\nserver=place/server.run\n')
+    said, _ = live(work, 'apart-on', 'server', 'client',
+                   *console_of(work, 'apart-on', 'client'), group='apart')
+    check('fit together' in tt('group', 'check', f'{work}/apart-on/group').stdout, said)
+    os.rename(f'{place}/server.run', f'{copy}/server.run')
+
+
+def takes_away(work, copy):
+    """A group that has recorded nothing leaves no directory for frames that it has made, and
+    leaves the one that was there."""
+    to, there = os.path.join(work, 'none'), os.path.join(work, 'empty')
+    os.mkdir(there)
+    for frames in f'{work}/new', f'{to}/stores', there:
+        with subprocess.Popen([tool('tt'), 'group', 'live', copy, '--to', to, '--frames',
+                               frames, *console_of(work, 'none', '{member}'), '-S'], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            said = process.stdout.readline()
+            made = os.path.isdir(frames)
+            process.send_signal(signal.SIGTERM)
+            more, wrong = process.communicate(timeout=60 * SLOW)
+        check(made and f"'{to}' is deleted again" in more, f'{frames}: {said} {more} {wrong}')
+        check(not wrong and not os.path.exists(to), f'{frames}: {wrong}')
+        equal(os.path.exists(frames), frames == there, f'{frames} is there')
 
 
 def check_turns(client, branch):

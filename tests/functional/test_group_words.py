@@ -3,23 +3,34 @@
 that never met, of sockets and lists that are not what they should be."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import termios
 
 from guests import guest_args
 from strangers import Member, ethernet
-from test_group import group_points, hub, nic
+from test_group import group_points, hub, nic, stop_process
 from test_group_live import CONSOLE, quit_all
 from test_group_tool import SENT, delivered, forge, golden_logs, incident
-from ttlib import (MACHINE, SLOW, check, equal, limit, one_sentence, record, recorder, seed,
-                   tool, tt, wait_until)
+from ttlib import (MACHINE, SLOW, check, equal, limit, one_sentence, read_bytes,
+                   read_text, record, recorder, seed, tool, tt, wait_until)
 
 ENDLESS = 'rounds=1000000 percent=30'
+# Stands still and is never connected, without a word.
+SILENT = '''#!/usr/bin/env python3
+import re, socket, sys
+peer = socket.socket(fileno=int(re.search('fd=([0-9]+)', ' '.join(sys.argv))[1]))
+peer.sendall(b'{"QMP": {}}\\n')
+for _ in peer.makefile():
+    peer.sendall(b'{"return": [{"state": "connecting", "address": ADDRESS}]}\\n')
+'''
 
 
 def key_file(work, name, text):
@@ -49,15 +60,17 @@ def ask_both(folder, vms):
     wait_until(again, 'a checkpoint of both', 60)
 
 
-@limit(120)
+@limit(240)
 def test_at_a_hub(work):
-    """Two members at a hub with a key. While they are recorded the group does not go on, and
-    what is printed says why. Later it does, but not with a hub that turns all away, nor with a
-    program that is no QEMU; its commands are printed without any hub."""
+    """Two members at a hub with a key, in a directory whose name is not ASCII. While they are
+    recorded the group does not go on, and what is printed says why. Later it does, but not
+    with a hub that turns all away, nor with a program that is no QEMU; its commands are
+    printed without any hub."""
     key = key_file(work, 'key', 'a')
-    folder = os.path.join(work, 'group')
+    folder, where = os.path.join(work, 'group'), os.path.join(work, 'hüb 𝄞')
     os.makedirs(folder)
-    with hub(work, '--key-file', key) as path, contextlib.ExitStack() as running:
+    os.mkdir(where)
+    with hub(where, '--key-file', key) as path, contextlib.ExitStack() as running:
         vms = {}
         for number, name in enumerate('ab', 1):
             args = [*guest_args(work, 'torture', ENDLESS),
@@ -72,7 +85,7 @@ def test_at_a_hub(work):
         ask_both(folder, vms)
         check_still_recorded(work, folder)
         quit_all(vms)
-    check_no_hub(work, folder)
+    check_no_hub(work, folder, path)
 
 
 def check_still_recorded(work, folder):
@@ -86,17 +99,17 @@ def check_still_recorded(work, folder):
     check('a.run' in said and 'b.run' in said, said)
 
 
-def check_no_hub(work, folder):
+def check_no_hub(work, folder, path):
     second = os.path.join(work, 'second')
     said = tt('group', 'live', folder, '--to', second, '--print').stdout
-    equal(said.count(f'connect={work}/hub'), 2, 'commands that are printed')
+    equal(said.count(f'connect={path}'), 2, 'commands that are printed')
     said = one_sentence(tt('group', 'live', folder, '--to', second, rc=1).stderr, 'no hub')
     check('nobody is at' in said, said)
     other = key_file(work, 'other', 'b')
     for more in f',key-file={other}', '':
         done = tt('group', 'live', folder, '--to', second, '--hub', '', '--without',
                   'netdev', *CONSOLE, 'null', '-netdev',
-                  f'tt,id=net0,group=g,connect={work}/hub{more}', rc=1)
+                  f'tt,id=net0,group=g,connect={path}{more}', rc=1)
         check(not done.stdout and not os.path.exists(second), f'{done}')
         check(re.search('^tt: a does not come to the hub that --hub has started: .*key',
                         one_sentence(done.stderr, 'another key')), done.stderr)
@@ -104,6 +117,8 @@ def check_no_hub(work, folder):
               *CONSOLE, 'null', rc=1)
     check("a did not begin: '/bin/true' ended without a word: is it the QEMU of TTVM" in
           one_sentence(done.stderr, 'no QEMU'), done.stderr)
+    check_bad_qemu(work, folder, path)
+    check_hub_ends(work, folder)
     # A hub that takes one only; and one for all.
     done = tt('group', 'live', folder, '--to', second, '--hub', '--members 1', *CONSOLE,
               'null', rc=1)
@@ -120,6 +135,59 @@ def check_no_hub(work, folder):
         check(why in tt('branch', run, '--at', '@group-1', '--frames', frames, '--print',
                         rc=2).stderr, f'--frames {frames}')
     check_lost(work, folder)
+
+
+def program(work, name, text):
+    path = os.path.join(work, name)
+    with open(path, 'w', encoding='ascii') as out:
+        out.write(text)
+    os.chmod(path, 0o700)
+    return path
+
+
+def check_bad_qemu(work, folder, path):
+    """A QEMU that crashes, and one that does not say why it is not connected."""
+    live = ['group', 'live', folder, '--to', f'{work}/second', '--hub', '', '--qemu']
+    crashes = program(work, 'crashes', '#!/bin/sh\nkill -SEGV $$\n')
+    said = one_sentence(tt(*live, crashes, *CONSOLE, 'null', rc=1).stderr, 'it crashes')
+    check(f"a did not begin: '{crashes}' was ended by signal 11" in said, said)
+    silent = program(work, 'silent', SILENT.replace('ADDRESS', json.dumps(f'unix:{path}')))
+    said = one_sentence(tt(*live, silent, *CONSOLE, 'null', rc=1).stderr, 'it is silent')
+    check(said.endswith('a does not come to the hub that --hub has started: it does not say '
+                        'why'), said)
+
+
+def hub_of(process):
+    """The hub that this tt group live has started."""
+    pids = read_text(f'/proc/{process.pid}/task/{process.pid}/children').split()
+    return [int(pid) for pid in pids if b'\0hub\0' in read_bytes(f'/proc/{pid}/cmdline')][0]
+
+
+def check_hub_ends(work, folder):
+    """The hub ends before the members are there; and it hangs, and is ended all the same."""
+    def going_on(to, members):
+        return subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', to, '--hub',
+                                 f'--members {members}', *CONSOLE, 'null'], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    with going_on(f'{work}/second', 1) as process:
+        wait_until(lambda: os.path.exists(f'{work}/second/b.out'), 'the members begin')
+        os.kill(hub_of(process), signal.SIGKILL)
+        _, wrong = process.communicate(timeout=60 * SLOW)
+    said = one_sentence(wrong, 'the hub was killed')
+    check('the hub that --hub has started was ended by signal 9 before' in said, said)
+    with going_on(f'{work}/third', 2) as process:
+        check('goes on from' in process.stdout.readline(), 'the group goes on')
+        pid = hub_of(process)
+        try:
+            stop_process(pid)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60 * SLOW)
+        finally:
+            if process.poll() is None:
+                os.kill(pid, signal.SIGKILL)
+                process.kill()
+    check(not os.path.exists(f'/proc/{pid}'), 'the hub is still there')
 
 
 def check_lost(work, folder):
@@ -179,13 +247,11 @@ def test_not_qmp(work):
             check(f'there is no QMP at {path}: ' in said and why in said, said)
         listener.bind(other)
         listener.listen(1)
-        with subprocess.Popen([tool('tt'), 'group', 'checkpoint', other], text=True,
-                              stderr=subprocess.PIPE) as asking:
-            peer, _ = listener.accept()
-            with peer:
-                peer.sendall(b'220 mail')
-                said = one_sentence(asking.stderr.read(), 'a mail server')
-        check('what is there does not speak QMP' in said, said)
+        for parts, why in (([b'220 mail'], 'what is there does not speak QMP'),
+                           ([b'\0'], 'what is there does not speak QMP'),
+                           ([b'\r\n QE', b'MU 10.0'], 'this is a monitor for people')):
+            said = one_sentence(said_of(listener, parts), f'{parts}')
+            check(why in said, said)
         said = tt('group', 'checkpoint', vm.qmp_paths[1]).stdout
         check('has its checkpoint @group-1 at position' in said and 'nobody is connected to it'
               in said and 'tells the others' not in said, said)
@@ -194,6 +260,20 @@ def test_not_qmp(work):
             check('and tells the others' in said, said)
         vm.qmp.send('quit')
         vm.wait(0)
+
+
+def said_of(listener, parts):
+    """What is said of who sends these, each when the one before was read."""
+    with subprocess.Popen([tool('tt'), 'group', 'checkpoint', listener.getsockname()],
+                          text=True, stderr=subprocess.PIPE) as asking:
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(BrokenPipeError):
+            for part in parts:
+                peer.sendall(part)
+                wait_until(lambda: not struct.unpack('i', fcntl.ioctl(
+                    peer, termios.TIOCOUTQ, bytes(4)))[0], 'it is read')
+            return asking.stderr.read()
+        return asking.stderr.read()
 
 
 @limit(60)
