@@ -57,7 +57,7 @@ done
 echo "TT-FILE $(md5sum /tmp/got | cut -d ' ' -f 1)"
 ping -c 5 -i 0.2 10.9.0.1 | grep transmitted
 i=0
-until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
+until echo bye | nc -w 60 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done
@@ -567,7 +567,7 @@ while [ $i -le 20 ]; do
     i=$((i + 1))
 done
 i=0
-until echo bye | nc -w 5 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
+until echo bye | nc -w 60 10.9.0.1 10NUMBER || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done

@@ -38,7 +38,7 @@ until wget -q -O /tmp/got http://10.9.0.1/file || [ $i -gt 60 ]; do
 done
 echo "TT-FILE $(md5sum /tmp/got | cut -d ' ' -f 1)"
 i=0
-until echo bye | nc -w 5 10.9.0.1 99 || [ $i -gt 20 ]; do
+until echo bye | nc -w 60 10.9.0.1 99 || [ $i -gt 20 ]; do
     i=$((i + 1))
     sleep 1
 done
