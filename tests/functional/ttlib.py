@@ -376,10 +376,15 @@ class Vm:
 
     def type(self, line):
         """Types a line at the serial port of a Vm with typed=True."""
-        wait_until(lambda: os.path.exists(f'{self.base}.con'), f'the port of {self.name}')
+        def reached():                  # its path is there before it listens
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                keys.connect(f'{self.base}.con')
+                return True
+            return False
+
         with socket.socket(socket.AF_UNIX) as keys:
             keys.settimeout(30 * SLOW)
-            keys.connect(f'{self.base}.con')
+            wait_until(reached, f'the port of {self.name}')
             keys.sendall(line.encode() + b'\r')
             # It is taken when the other side has read it; then the port is free again.
             keys.shutdown(socket.SHUT_WR)
