@@ -403,7 +403,8 @@ def check_torn(work):
     comes at once, not when a long replay is over."""
     torn, qemu = os.path.join(work, 'torn.run'), os.path.join(work, 'waits')
     log = os.path.join(torn, 'log')
-    record(work, guest_args(work, 'dmacode', 'rounds=300'), name='torn')
+    # Long enough for several segments, of which the last one is cut.
+    record(work, guest_args(work, 'dmacode', 'rounds=3000'), name='torn')
     os.truncate(log, os.path.getsize(log) - 100)
     info = json.loads(tt('info', torn, '--json').stdout)
     check(info['torn'] and info['end'], f'{info}')
