@@ -332,10 +332,12 @@ def test_last_line(work):
     """The last line of a hub writes all numbers in one way."""
     path, rng = os.path.join(work, 'hub'), seed()
     with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--once',
-                           '--seconds', '50'], stdout=subprocess.PIPE, text=True) as process:
+                           '--seconds', '600'], stdout=subprocess.PIPE, text=True) as process:
         check('listening' in process.stdout.readline(), 'the hub listens')
         with Member(path, patience=60).join() as a, Member(path, patience=60).join() as b:
-            for _ in range(1100):
+            b.send(b.framed(ethernet(rng, 60)))
+            a.frame()                   # now the hub has heard that both are ready
+            for _ in range(1099):
                 a.send(a.framed(ethernet(rng, 60)))
                 b.frame()
         said, _ = process.communicate(timeout=60 * SLOW)
