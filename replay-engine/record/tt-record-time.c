@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Logs the time while recording: at accesses to devices, where the guest waits for the
- * outside world, and at halts, where time passes and the position does not. Under KVM
- * these are also places at which a conversion can write an event of its own.
+ * outside world, at interrupts, so that a guest which only computes has some, too, and at
+ * halts, where time passes and the position does not. Under KVM these are also places at
+ * which a conversion can write an event of its own.
  */
 #include "qemu/osdep.h"
 #include "record/tt-record-time.h"
@@ -85,6 +86,12 @@ void tt_record_time_before(const TtEvent *ev, TtRecordPut *record)
         }
     } else if (ev->kind == TT_EV_UNHALT && !tt_now.device_depth) {
         halt_ends(record);
+    } else if (ev->kind == TT_EV_INTR && may_be_due()) {
+        uint64_t now = tt_record_ns();
+
+        if (now >= next_ns) {
+            put(now, cpus_get_elapsed_ticks(), false, record);
+        }
     }
 }
 

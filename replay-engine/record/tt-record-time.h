@@ -11,7 +11,7 @@
 #include "log/tt-log.h"
 
 void tt_record_time_start(void);        /* a recording begins */
-/* @ev is about to be logged: an access to a device, or the end of a halt. */
+/* @ev is about to be logged: an access to a device, an interrupt, or the end of a halt. */
 typedef void TtRecordPut(TtEvent *ev);  /* the recorder's */
 void tt_record_time_before(const TtEvent *ev, TtRecordPut *record);
 /* The vCPU has left guest code, between two instructions. */

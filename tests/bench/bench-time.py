@@ -9,11 +9,16 @@ A span is two reads that are so far apart (default: 10 ms). Its error is the pre
 distance against the one that the guest saw. It is predicted from the times alone, and, as
 `tt time` does, from times and the guest's other reads: every second read is used for that,
 and the rest are predicted. With --run, of runs that are there.
+
+At the end is XenTT's table 2 (VEE'16, section 5.3): stretches of X instructions, the cycles
+that the guest counted, and those predicted from the times alone, in the middle of rounds.
 """
 import argparse
 import bisect
 import json
 import os
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -81,6 +86,28 @@ def show(name, run, span_ms):
               flush=True)
 
 
+def sequences(work):
+    """Guest 'sequences': none of the reads is used to predict another."""
+    run = record(work, guest_args(work, 'sequences', 'rounds=9'), name='sequences',
+                 timeout=600)
+    times, reads = log_of(run.dir)
+    starts, clock = [t[0] for t in times], [(pos, tsc) for pos, _, tsc in times]
+    per_ms = (times[-1][2] - times[0][2]) * 1e6 / (times[-1][1] - times[0][1])
+    at = {tsc: pos for pos, tsc in reads}
+    found = {}
+    for name, *values in re.findall(rb'(nop|real) n=(\w+) from=(\w+) to=(\w+)', run.serial):
+        n, a, b = (int(v, 16) for v in values)
+        model = predicted(clock, starts, at[b]) - predicted(clock, starts, at[a])
+        found.setdefault((name.decode(), n), []).append((b - a, model))
+    print(f'{"stretch":<16} {"cycles":>14} {"predicted":>14} {"ratio":>8}  span     of rounds')
+    for (name, n), each in sorted(found.items()):
+        native, model = (statistics.median(column) for column in zip(*each))
+        ratios = sorted(m / t for t, m in each)
+        print(f'{name + str(n):<16} {native:>14,.0f} {model:>14,.0f} '
+              f'{statistics.median(ratios):>7.3f}x  {native / per_ms:.3f} ms  '
+              f'{ratios[0]:.3f} to {ratios[-1]:.3f}', flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('--span', type=float, default=10, metavar='MS')
@@ -95,6 +122,7 @@ def main():
                            ('linux', [*linux_args('rand,procs', 'n=50')])):
             run = record(work, line, name=name, timeout=300)
             show(name, run.dir, args.span)
+        sequences(work)
 
 
 if __name__ == '__main__':

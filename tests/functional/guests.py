@@ -113,6 +113,7 @@ GUESTS = {
     'smm': guest(),
     'rdrand': guest(machine=CPU_MAX),
     'tsc': guest(machine=CPU_MAX),
+    'sequences': guest(machine=CPU_MAX),
     'apic': guest(machine=CPU_MAX),
     'cpuid': guest(machine=CPU_MAX),
     'smap': guest(machine=CPU_MAX),

@@ -83,6 +83,18 @@ def test_halts(work):
         check(before['host_ns'] <= a[1], f'before the halt of {a}, {b}: {before}')
 
 
+def test_interrupts(work):
+    """A guest that only computes has times, too: at its interrupts."""
+    run = record(work, guest_args(work, 'apic', 'rounds=2000'))
+    replay(work, run)
+    out, _ = run_tool(tool('tt'), 'log', run.dir, '--json')
+    log = [json.loads(line) for line in out.splitlines()]
+    at = [a['position'] for a, b in zip(log, log[1:])
+          if (a['kind'], b['kind'], b['position']) == ('time', 'intr', a['position'])]
+    check(len(at) > 3, f'{len(at)} times at interrupts')
+    check_order(run.dir, at)
+
+
 def test_old_runs(work):
     """A recording without times has those of its segments."""
     run = os.path.join(work, 'run')
