@@ -20,6 +20,7 @@
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
 #define FAR_BEHIND      (64 * OUT_MAX)
 #define READS_AT_ONCE   8
+#define HANG_MS         4000            /* an attempt to connect that nobody takes */
 
 struct TtNetConn {
     TtNetConnOptions o;
@@ -29,6 +30,7 @@ struct TtNetConn {
     QIONetListener *listener;
     TtListen place;                     /* of a Unix socket */
     QIOChannelSocket *connecting;       /* not NULL: on its way */
+    int64_t connecting_ms;              /* since then; of the host's clock */
     TtDoor *door;
     QIOChannel *ioc;                    /* NULL: there is no peer */
     TtLink *link;                       /* open */
@@ -413,13 +415,15 @@ static gboolean try_connect(gpointer opaque)
 
     c->retry_tag = 0;
     c->connecting = qio_channel_socket_new();
+    c->connecting_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     qio_channel_socket_connect_async(c->connecting, a, connected, c, NULL, NULL);
     return G_SOURCE_REMOVE;
 }
 
 bool tt_net_conn_hangs(TtNetConn *c)
 {
-    bool it_hangs = c->connecting && !c->failure.is_said;
+    bool it_hangs = c->connecting && !c->failure.is_said &&
+        qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - c->connecting_ms >= HANG_MS;
 
     c->failure.is_said |= it_hangs;
     return it_hangs;

@@ -7,7 +7,9 @@
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 
-#define SAY_MS  5000            /* between two sentences */
+/* Between two sentences of a kind, at first and after a long time. */
+#define SAY_MS      5000
+#define SAY_MAX_MS  600000
 
 void tt_net_say(TtNetSay *s, const char *fmt, ...)
 {
@@ -24,7 +26,7 @@ void tt_net_say(TtNetSay *s, const char *fmt, ...)
     va_start(args, fmt);
     text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    n_unsaid = tt_said_now(said, now, SAY_MS, SAY_MS);
+    n_unsaid = tt_said_now(said, now, SAY_MS, SAY_MAX_MS);
     if (n_unsaid) {
         warn_report("%s: %s (and %" PRIu64 " more like this)", s->who, text, n_unsaid);
     } else {

@@ -225,11 +225,12 @@ static gboolean say_hangs(gpointer opaque)
 {
     TtNet *n = opaque;
 
-    n->hang_tag = 0;
-    if (tt_net_conn_hangs(n->conn)) {
-        tt_net_say(&n->port.say, "nobody takes the connection to %s: the program there is "
-                   "stopped, or too many wait for it; this VM goes on waiting", n->address);
+    if (!tt_net_conn_hangs(n->conn)) {
+        return G_SOURCE_CONTINUE;
     }
+    n->hang_tag = 0;
+    tt_net_say(&n->port.say, "nobody takes the connection to %s: the program there is "
+               "stopped, or too many wait for it; this VM goes on waiting", n->address);
     return G_SOURCE_REMOVE;
 }
 

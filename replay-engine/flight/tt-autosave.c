@@ -51,9 +51,11 @@ bool tt_autosave_plan(const char *mark)
 {
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
-    if (!tt_flight_is_on() || !tt_record_options.save_on_panic ||
-        (au.timer && timer_pending(au.timer))) {        /* it has this one, too */
-        return true;
+    if (!tt_flight_is_on() || (au.timer && timer_pending(au.timer))) {
+        return true;                    /* the run has it, or the window that is planned */
+    }
+    if (!tt_record_options.save_on_panic) {
+        return false;
     }
     if (au.n && au.n <= SAVES_MAX &&
         now - au.last_ns < (int64_t)tt_record_options.window_ns) {

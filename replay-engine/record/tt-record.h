@@ -31,7 +31,7 @@ void tt_record_resync(void);            /* before guest code runs */
 bool tt_record_seal(Error **errp);
 /* The same without waiting, before something is said to be done: once this is settled,
  * whoever kills this process loses nothing of it. It is also settled if the log cannot be
- * written now. */
+ * written now, or if its disk is far behind. */
 uint64_t tt_record_settle(void);
 bool tt_record_is_settled(uint64_t mark);
 

@@ -38,6 +38,9 @@
 
 #define TT_SEGMENTS     12
 
+/* Of these, how many are for what the guest does, however often somebody settles. */
+#define SETTLE_LEAVES   6
+
 /* A segment is the least that a tight window can be cut at. */
 #define SEGMENTS_OF_WINDOW 16
 
@@ -311,9 +314,12 @@ bool tt_record_seal(Error **errp)
     return true;
 }
 
+/* Segments are few, and whoever waits for one holds the BQL: not the last ones, and none
+ * of those that are lent to a log that cannot be written. */
 uint64_t tt_record_settle(void)
 {
-    if (!tt_past && tt_session.live) {
+    if (!tt_past && tt_session.live && !tt_stall_why() &&
+        tt_ring_used(wr.empty) > SETTLE_LEAVES) {
         tt_writer_hand_over();
     }
     return wr.handed_bytes;

@@ -162,7 +162,8 @@ static int report(Watch *w)
     mark = strstr(answer, "\"incident-");
     printf("%s: mark @%.*s%s\n", words, mark ? (int)strcspn(mark + 1, "\"") : 0,
            mark ? mark + 1 : "", strstr(answer, "\"window\": false") ?
-           ", and no window, since one was saved a moment ago, or ten in all" : "");
+           ", and no window: one was saved a moment ago, or ten in all, or "
+           "save-on-panic is off" : "");
     fflush(stdout);
     return TOOL_FINE;
 }

@@ -28,6 +28,7 @@
 #include "tt/hooks.h"
 #include "hw/core/cpu.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
 
@@ -53,7 +54,16 @@ static struct {
     uint64_t walked;            /* positions that the last movements went back, each by few */
     bool is_filled;             /* by a movement, and was not looked at since */
     uint64_t from;              /* where the open step began */
+    bool has_no_memory;         /* said */
 } log;
+
+/* For query-tt, which may come from any thread. */
+static size_t n_steps;
+
+static void count_steps(void)
+{
+    qatomic_set(&n_steps, log.ring ? tt_undoring_steps(log.ring) : 0);
+}
 
 /* Is all of the vCPUs' state in what is noted? */
 static bool is_at_rest(void)
@@ -106,6 +116,7 @@ void tt_travel_ring_stop(void)
     if (log.ring) {
         tt_undoring_clear(log.ring);
     }
+    count_steps();
 }
 
 /* From here on, with nothing before. */
@@ -124,6 +135,7 @@ static void open_step(void)
     tt_undoring_begin(log.ring, tt_now.pos);
     log.before = outside();
     log.from = tt_now.pos;
+    count_steps();
 }
 
 /* The open step has led here. False: it cannot be undone. Where it has not led to another
@@ -136,13 +148,14 @@ static bool end_step(void)
     }
     if (tt_now.pos > log.from) {
         tt_undoring_end(log.ring, tt_now.pos);
+        count_steps();
     }
     return true;
 }
 
 static bool may_log(void)
 {
-    return tt_travel_ring_bytes && tt_backend->undo && !tt_trace_is_on &&
+    return tt_travel_ring_bytes && !log.has_no_memory && tt_backend->undo && !tt_trace_is_on &&
         !tt_at_end_exit && tt_remedy(TT_OMIT_FIXED_TLB) &&
         tt_session.manifest.sync_interval;
 }
@@ -167,7 +180,9 @@ void tt_travel_ring_runs(CPUState *cpu)
     }
     log.ring = log.ring ?: tt_undoring_new(tt_travel_ring_bytes);
     if (!log.ring) {
-        tt_travel_ring_bytes = 0;       /* not enough memory: as without a log */
+        log.has_no_memory = true;
+        warn_report("tt: not enough memory for the log of single steps (step-memory=%zu): "
+                    "steps back take longer", tt_travel_ring_bytes);
         return;
     }
     if (!log.fills || !end_step()) {
@@ -208,6 +223,7 @@ bool tt_travel_ring_back(uint64_t target)
         tt_session.finished = false;
         tt_cptable_base_before(target);
     }
+    count_steps();
     if (!tt_undoring_is_open(log.ring)) {
         open_step();
     }
@@ -219,7 +235,7 @@ bool tt_travel_ring_back(uint64_t target)
 void tt_travel_ring_moves(uint64_t by)
 {
     if (log.is_filled) {            /* a barrier each few positions: more was in vain */
-        log.walked = MIN(log.walked, tt_travel_ring_steps());
+        log.walked = MIN(log.walked, log.ring ? tt_undoring_steps(log.ring) : 0);
         log.is_filled = false;
     }
     log.walked = by && by <= FILL_MIN ? MIN(log.walked + by, FILL_MAX) : 0;
@@ -238,7 +254,7 @@ uint64_t tt_travel_ring_fills_from(uint64_t target)
 
 size_t tt_travel_ring_steps(void)
 {
-    return log.ring ? tt_undoring_steps(log.ring) : 0;
+    return qatomic_read(&n_steps);
 }
 
 void tt_travel_ring_close(void)
@@ -246,6 +262,7 @@ void tt_travel_ring_close(void)
     tt_travel_ring_stop();
     tt_undoring_free(log.ring);
     memset(&log, 0, sizeof(log));
+    count_steps();
 }
 
 /* Where the VM runs, guest code may be about to note a store. */

@@ -35,7 +35,7 @@ uint64_t tt_travel_ring_fills_from(uint64_t target);
 bool tt_travel_ring_back(uint64_t target);
 /* The VM becomes another one than the log leads back from. */
 void tt_travel_ring_stop(void);
-/* How many steps back are in the log. Also: BQL held. */
+/* How many steps back are in the log. Any thread, no lock: what it was a moment ago. */
 size_t tt_travel_ring_steps(void);
 void tt_travel_ring_close(void);
 

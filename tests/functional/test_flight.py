@@ -857,6 +857,18 @@ def test_no_panic(work):
 
 
 @limit(60)
+def test_incident_without_window(work):
+    """Who says that no window is to be saved by itself is told that none is."""
+    with recorder(work, guest_args(work, 'torture', 'rounds=1000000 percent=30'),
+                  options=',last=1h,save-on-panic=off', qmp=1) as vm:
+        vm.wait_serial('\n')
+        equal(vm.qmp.cmd('tt-incident')['window'], False, 'a window')
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check(not os.path.exists(f'{vm.run}-incident-1'), 'a window')
+
+
+@limit(60)
 def test_second_incident(work):
     """Of the second one within a window's length there is a mark and no window, which is
     said."""

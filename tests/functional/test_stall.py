@@ -52,6 +52,9 @@ def test_waits_for_room(work):
             wait_until(lambda: len(warnings(vm)) == 2, 'it says so again')
             again = waits(vm)
             check('the recording waits' in vm.qmp.hmp('info tt'), 'info tt')
+            for _ in range(250):                # more than there are segments
+                vm.qmp.cmd('tt-incident')
+            check(vm.qmp.cmd('query-tt')['live'], 'still recorded')
             vm.qmp.error('tt-goto', where='start')
             os.unlink(ballast)
             vm.qmp.cmd('cont')
