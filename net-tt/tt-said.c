@@ -26,8 +26,8 @@ uint64_t tt_said_now(TtSaid *s, int64_t now, int64_t first, int64_t max)
 {
     uint64_t n_unsaid = s->n_unsaid;
 
-    /* If none came for as long as it was to be quiet, this one is new. */
-    s->wait = s->wait && n_unsaid ? MIN(2 * s->wait, max) : first;
+    /* If none came for as long again as it was to be quiet, this one is new. */
+    s->wait = s->wait && (n_unsaid || now - s->next < s->wait) ? MIN(2 * s->wait, max) : first;
     s->next = now + s->wait;
     s->n_unsaid = 0;
     return n_unsaid;

@@ -24,7 +24,7 @@ typedef struct TtSaid {
 TtSaid *tt_said_of(TtSaid kinds[TT_SAID_KINDS], const char *fmt);
 bool tt_said_is_due(const TtSaid *s, int64_t now);
 /* It is said now, and then not for @first; while it goes on, each time for twice as long, @max
- * at most. How many like it were not said. */
+ * at most; it has ended when none comes for as long again. How many like it were not said. */
 uint64_t tt_said_now(TtSaid *s, int64_t now, int64_t first, int64_t max);
 
 #endif

@@ -112,7 +112,7 @@ def position_of(text):
         return text
     if text[0] != '@':
         return str(number(text))
-    for item in whole_list('qtt.marks'):
+    for item in reversed(list(whole_list('qtt.marks'))):    # the last one of a name
         pos, name = item.split('.', 1)
         if name == text[1:]:
             return str(int(pos, 16))

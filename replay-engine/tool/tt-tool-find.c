@@ -232,6 +232,7 @@ static int find_in(ToolFind *f, const TtManifest *m, const TtLogReader *r)
     f->is_torn = tt_log_reader_is_torn(r);
     t.first_pos = tool_first(f->run, m, r);
     result = tool_fit_part(&t, f->from, &f->to);
+    f->from = MAX(f->from, t.first_pos);
     result = result == TOOL_FINE ? understand(f, t.end_pos) : result;
     return result == TOOL_FINE ? search(f, m, r) : result;
 }

@@ -97,8 +97,8 @@ bool group_find_members(Group *g, const char *path);
  * why. */
 bool group_read_incidents(GroupMember *m, const char *dir, GArray *list, uint64_t *end);
 /* Also what the windows that were saved beside the runs have: those that cannot be read are
- * named, and do not count. */
-void group_load_windows(const Group *g);
+ * named, and do not count; then false. */
+bool group_load_windows(const Group *g);
 /* Can it be the name of a run that goes on? UTF-8 without control characters, in one
  * directory. */
 bool group_is_name(const char *name);
@@ -182,6 +182,8 @@ bool group_has_ended(pid_t pid, int *status);
 bool group_ends(pid_t pid, int64_t until_us, int *status);
 /* It was told to end: waits for that, and kills it if it has not ended by then. */
 void group_wait(pid_t pid, int64_t until_us);
+/* QEMU's -S is among the options for the members. */
+bool group_begins_stopped(const ToolArgs *a);
 char *group_program(const ToolArgs *a); /* this one's path, as it was called; g_free */
 /* What a program said last in the file @path; g_free. */
 char *group_last_line(const char *path);
@@ -256,6 +258,8 @@ bool group_hub_has(const GroupHub *h, const GroupMember *m, ToolQmp *qmp);
 bool group_hub_is_there(GroupHub *h);
 /* While a main loop runs: says if the hub ends before its time. @h stays where it is. */
 void group_hub_watch(GroupHub *h);
+/* All members have left: it ends by itself, and what it says at its end counts, too. */
+void group_hub_wait(GroupHub *h);
 void group_hub_end(GroupHub *h);
 
 /* ---- what a VM sends again ---- */

@@ -350,6 +350,17 @@ void group_hub_watch(GroupHub *h)
     }
 }
 
+void group_hub_wait(GroupHub *h)
+{
+    int64_t until_us = g_get_monotonic_time() + END_SECONDS * G_USEC_PER_SEC;
+
+    while (h->watch_tag && g_get_monotonic_time() < until_us) {
+        if (!g_main_context_iteration(NULL, false)) {
+            g_usleep(5000);
+        }
+    }
+}
+
 void group_hub_end(GroupHub *h)
 {
     if (h->watch_tag) {

@@ -258,9 +258,8 @@ static void print_text(const Group *g, const TtIncident *of)
 int group_incidents(const ToolArgs *a, const Group *g)
 {
     g_autoptr(GArray) all = NULL;
-    bool is_json = tool_has(a, "--json");
+    bool is_json = tool_has(a, "--json"), ok = group_load_windows(g);
 
-    group_load_windows(g);
     all = incidents_of(g);
     if (is_json) {
         tool_json_begin();
@@ -277,5 +276,5 @@ int group_incidents(const ToolArgs *a, const Group *g)
     } else if (!all->len) {
         printf("%s has none\n", g->name);
     }
-    return TOOL_FINE;
+    return ok ? TOOL_FINE : TOOL_PROBLEM;
 }

@@ -290,6 +290,7 @@ static bool begin(Live *l)
 
         if (ok && l->play) {
             group_play_branch(l->play, m->member, m->run);
+            group_play_runs(l->play, m->member, !l->is_stopped);
         }
         if (ok) {
             m->watch = group_watch_new(m->name, g_steal_pointer(&m->qmp), l->play, m->member);
@@ -302,9 +303,6 @@ static bool begin(Live *l)
     if (!ok) {
         end_all(l);
         wait_for_all(l);
-    }
-    for (unsigned i = 0; ok && l->play && !l->is_stopped && i < l->n; i++) {
-        group_play_runs(l->play, l->members[i].member, true);
     }
     return ok;
 }
@@ -376,6 +374,7 @@ static void run(Live *l)
     group_hub_watch(&l->hub);
     g_main_loop_run(l->loop);
     g_main_loop_unref(l->loop);
+    group_hub_wait(&l->hub);
     if (l->hub.has_failed) {
         l->result = TOOL_PROBLEM;
     }
@@ -433,6 +432,7 @@ static int make_place(Live *l)
 
 static void clean_up(Live *l)
 {
+    beginning.live = NULL;
     for (unsigned i = 0; i < l->n; i++) {
         group_watch_free(l->members[i].watch);
         g_free(l->members[i].run);
@@ -480,7 +480,7 @@ static int live(Live *l)
 int group_live(const ToolArgs *a, const Group *g)
 {
     Live l = { .a = a, .g = g, .place.lock = -1,
-               .is_stopped = a->rest && g_strv_contains((const char **)a->rest, "-S") };
+               .is_stopped = group_begins_stopped(a) };
     int result = group_check_ended(g) ?: group_choose(a, g, &l.epoch);
 
     l.play = result ? NULL : group_play_new(a, g, l.epoch, &result);

@@ -79,6 +79,22 @@ static void add_own(GPtrArray *args, const char *text, const char *name)
     g_ptr_array_add(args, g_strjoinv(name, parts));
 }
 
+/* As QEMU reads it. */
+static bool is_stop(const char *option)
+{
+    return !strcmp(option + g_str_has_prefix(option, "--"), "-S");
+}
+
+bool group_begins_stopped(const ToolArgs *a)
+{
+    bool is = false;
+
+    for (char **r = a->rest; !is && r && *r; r++) {
+        is = is_stop(*r);
+    }
+    return is;
+}
+
 char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, const char *run,
                     int fd)
 {
@@ -114,7 +130,7 @@ char **group_branch(const ToolArgs *a, const GroupMember *m, uint32_t epoch, con
         add(args, "-mon", "chardev=tt-live,mode=control");
     }
     for (char **r = a->rest; r && *r; r++) {
-        if (strcmp(*r, "-S") || fd < 0) {
+        if (!is_stop(*r) || fd < 0) {
             add_own(args, *r, m->name);
         }
     }

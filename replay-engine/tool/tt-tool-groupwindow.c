@@ -42,8 +42,9 @@ static gint by_pos(gconstpointer a, gconstpointer b)
     return x < y ? -1 : x > y;
 }
 
-static void add_windows(GroupMember *m)
+static bool add_windows(GroupMember *m)
 {
+    bool ok = true;
     g_autoptr(GArray) all = g_array_new(false, true, sizeof(Window));
 
     g_array_set_clear_func(all, window_clear);
@@ -51,7 +52,10 @@ static void add_windows(GroupMember *m)
         Window w = { .dir = m->windows->pdata[i],
                      .incidents = g_array_new(false, false, sizeof(GroupIncident)) };
 
-        group_read_incidents(m, w.dir, w.incidents, &w.end);
+        if (!group_read_incidents(m, w.dir, w.incidents, &w.end)) {
+            g_array_set_size(w.incidents, 0);
+            ok = false;
+        }
         g_array_append_val(all, w);
     }
     g_array_sort(all, by_end);
@@ -73,11 +77,15 @@ static void add_windows(GroupMember *m)
         }
     }
     g_array_sort(m->incidents, by_pos);
+    return ok;
 }
 
-void group_load_windows(const Group *g)
+bool group_load_windows(const Group *g)
 {
+    bool ok = true;
+
     for (unsigned i = 0; i < g->members->len; i++) {
-        add_windows(group_at(g, i));
+        ok &= add_windows(group_at(g, i));
     }
+    return ok;
 }

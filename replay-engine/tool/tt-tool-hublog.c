@@ -33,6 +33,16 @@ bool hub_can_write(int fd, int wait_ms)
     return poll(&p, 1, wait_ms) == 1 && p.revents & POLLOUT;
 }
 
+/* Not tool_complain, which remembers all that it has said. */
+static void say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tool_say(fmt, ap);
+    va_end(ap);
+}
+
 void hub_say(Hub *h, const char *fmt, ...)
 {
     int64_t now = g_get_monotonic_time();
@@ -50,9 +60,9 @@ void hub_say(Hub *h, const char *fmt, ...)
     va_end(ap);
     n_unsaid = tt_said_now(s, now, SAY_US, SAY_MAX_US);
     if (n_unsaid) {
-        tool_complain("%s (and %" PRIu64 " more like this)", text, n_unsaid);
+        say("%s (and %" PRIu64 " more like this)", text, n_unsaid);
     } else {
-        tool_complain("%s", text);
+        say("%s", text);
     }
 }
 

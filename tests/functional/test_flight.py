@@ -211,6 +211,8 @@ def test_gdb(work):
         check(f'is outside the run, which goes from {start} to' in said, said)
         said = tt('find', run, '$rip == 1', '--to', str(start), rc=2).stderr
         check(f'is not behind the beginning of the run, position {start}' in said, said)
+        said = tt('find', run, '$rip == 1', '--from', '5', '--json', timeout=60).stdout
+        equal(json.loads(said)['from'], start, 'where the search begins')
         goto(rep, mark='here')
         equal(query(rep)['position'], added['position'], 'mark in the window')
         points = rep.qmp.cmd('query-tt-checkpoints')

@@ -86,6 +86,10 @@ def test_hits(work):
         equal(listed(text), stops[:3], 'three hits')
         text = gdb(SCRIPT, f'tt hits leaf --from {stops[2]} --to {stops[7]}')
         equal(listed(text), stops[2:7], 'hits of a span')
+        text = gdb(SCRIPT, *(word for stop in (stops[2], stops[5]) for word in
+                             (f'tt goto {stop}', 'tt mark twice')),
+                   'tt hits leaf --from @twice', f'tt goto {stops[4] + 1}')
+        equal(listed(text), stops[5:], 'from the last mark of a name')
         text = gdb(SCRIPT, 'tt hits power_off', 'tt hits nowhere', 'tt hits',
                    'tt hits rt_none')
         check('1 hit of power_off' in text, text)

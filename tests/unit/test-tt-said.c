@@ -22,8 +22,12 @@ static void test_pauses(void)
     g_assert_cmpuint(tt_said_now(s, 130, 10, 25), ==, 1);
     g_assert_false(tt_said_is_due(s, 154));
     g_assert_true(tt_said_is_due(s, 155));
-    g_assert_cmpuint(tt_said_now(s, 155, 10, 25), ==, 0);
-    g_assert_true(tt_said_is_due(s, 165));
+    /* One at a time, each a little after the pause: it goes on. */
+    g_assert_cmpuint(tt_said_now(s, 157, 10, 25), ==, 0);
+    g_assert_false(tt_said_is_due(s, 181));
+    g_assert_true(tt_said_is_due(s, 182));
+    g_assert_cmpuint(tt_said_now(s, 207, 10, 25), ==, 0);
+    g_assert_true(tt_said_is_due(s, 217));
     /* Another kind has not waited. */
     g_assert_true(tt_said_is_due(tt_said_of(kinds, names[1]), 156));
     g_assert_true(tt_said_of(kinds, names[0]) == s);
