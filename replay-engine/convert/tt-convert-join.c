@@ -59,23 +59,11 @@ static bool cannot_read(uint64_t from, const TtDiag *diag, Error **errp)
 
 /* ---- a checkpoint ---- */
 
-static uint64_t n_pages(const TtCpState *s)
-{
-    TtBytes rest = s->blocks;
-    uint64_t n = 0;
-    TtCpBlock b;
-
-    while (tt_cpstate_next_block(&rest, &b)) {
-        n += DIV_ROUND_UP(b.size_bytes, TT_PAGE_BYTES);
-    }
-    return n;
-}
-
 static TtStatus add(const TtConvertPassed *p, TtCpState *s, TtDiag *diag)
 {
     TtCheckpointMeta meta = { .host_ns = jo.host_ns };
     g_autofree uint8_t *blob = NULL;
-    TtPageBatch *batch = tt_convert_recorded_batch(p->index, n_pages(s), !jo.base);
+    TtPageBatch *batch = tt_convert_recorded_batch(p->index, !jo.base);
     TtStatus status;
     uint32_t len;
 

@@ -127,7 +127,7 @@ bool tt_convert_recorded_compare(uint64_t index);
 bool tt_convert_recorded_restore(uint64_t index, TtDiag *diag);
 /* Its pages that may have changed since the one before it; @is_first: all that are not
  * zero. NULL: memory is short, or they cannot be read. */
-TtPageBatch *tt_convert_recorded_batch(uint64_t index, uint64_t n_pages, bool is_first);
+TtPageBatch *tt_convert_recorded_batch(uint64_t index, bool is_first);
 
 /* ---- events that are applied (tt-convert-apply.c) ---- */
 /* And written, where the vCPU stands. False: it could not be, and that was said. */

@@ -18,8 +18,6 @@
 #include "run/tt-runstore.h"
 #include "session/tt-session.h"
 #include "log/tt-sched.h"
-#include "qemu/bitmap.h"
-#include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "qemu/units.h"
 
@@ -78,96 +76,71 @@ bool tt_convert_recorded_restore(uint64_t index, TtDiag *diag)
 
 /* ---- pages for the new store ---- */
 
-typedef struct Taking {
-    const unsigned long *changed;   /* NULL: all that are not zero */
-    TtPageBatch *batch;             /* NULL: they are counted */
-    uint64_t next, n;
-} Taking;
-
-static void take(Taking *t, uint64_t page, const void *bytes)
+static void take(void *opaque, uint64_t page, const void *bytes)
 {
     static const uint8_t zeros[TT_PAGE_BYTES];
 
-    if (t->changed ? test_bit(page, t->changed) : bytes != NULL) {
-        t->n++;
-        if (t->batch) {
-            tt_pagebatch_put(t->batch, page, bytes ?: zeros);
-        }
+    tt_pagebatch_put(opaque, page, bytes ?: zeros);
+}
+
+static void take_if_not_zero(void *opaque, uint64_t page, const void *bytes)
+{
+    if (bytes) {
+        tt_pagebatch_put(opaque, page, bytes);
     }
 }
 
-static void take_put(void *opaque, uint64_t page, const void *bytes)
+/* Of the first one all that are not zero, of others what changed since the one before. */
+TtPageBatch *tt_convert_recorded_batch(uint64_t index, bool is_first)
 {
-    Taking *t = opaque;
-
-    for (; t->next < page; t->next++) {
-        take(t, t->next, NULL);
-    }
-    take(t, page, bytes);
-    t->next = page + 1;
-}
-
-static bool take_all(Taking *t, uint64_t index, uint64_t n_pages)
-{
-    t->next = t->n = 0;
-    if (tt_pagestore_read(rc.store, rc.points[index].id, 0, n_pages, take_put, t) < 0) {
-        return false;
-    }
-    for (; t->next < n_pages; t->next++) {
-        take(t, t->next, NULL);
-    }
-    return true;
-}
-
-TtPageBatch *tt_convert_recorded_batch(uint64_t index, uint64_t n_pages, bool is_first)
-{
-    g_autofree unsigned long *changed = is_first ? NULL : bitmap_new(n_pages);
-    Taking t = { .changed = changed };
-    bool ok;
+    TtPageBatch *batch;
+    uint64_t n = 0;
+    TtStatus s;
 
     if (index >= rc.n) {
         return NULL;
     }
-    for (uint64_t i = 0; changed && i < n_pages; i++) {
-        if (tt_pagestore_changed(rc.store, rc.points[index].id, i)) {
-            set_bit(i, changed);
-            t.n++;
-        }
+    for (uint64_t i = is_first ? 0 : index; i <= index; i++) {
+        n += rc.points[i].n_pages;
     }
-    if (is_first && !take_all(&t, index, n_pages)) {
+    batch = tt_pagebatch_new(MAX(n, 1));
+    if (!batch) {
         return NULL;
     }
-    t.batch = tt_pagebatch_new(MAX(t.n, 1));
-    ok = t.batch && take_all(&t, index, n_pages);
-    if (!ok) {
-        tt_pagebatch_free(t.batch);
+    s = tt_pagestore_read_since(rc.store, is_first ? 0 : rc.points[index - 1].id,
+                                rc.points[index].id, is_first ? take_if_not_zero : take,
+                                batch);
+    if (s != TT_OK) {
+        tt_pagebatch_free(batch);
+        return NULL;
     }
-    return ok ? t.batch : NULL;
+    return batch;
 }
 
 /* ---- comparing ---- */
 
 typedef struct Compared {
-    uint64_t next;              /* pages before it are compared */
     uint64_t n_other, first_other;
     GArray *bits;               /* of Page: accessed and dirty bits differ */
 } Compared;
 
-static void compare_page(Compared *c, uint64_t page, const uint8_t *bytes)
+static const void *here(void *opaque, uint64_t page)
 {
-    const uint8_t *here = tt_memory_page(NULL, page);
+    return tt_memory_page(NULL, page);
+}
+
+/* It differs. */
+static void put(void *opaque, uint64_t page, const void *bytes)
+{
     TtLandmarkPage want, now;
     Page p = { .number = page };
+    Compared *c = opaque;
 
-    if (bytes ? !memcmp(here, bytes, TT_PAGE_BYTES) :
-        buffer_is_zero(here, TT_PAGE_BYTES)) {
-        return;
-    }
     if (bytes) {
         memcpy(p.bytes, bytes, TT_PAGE_BYTES);
     }
     tt_landmark_hash(&want, p.bytes);
-    tt_landmark_hash(&now, here);
+    tt_landmark_hash(&now, here(NULL, page));
     if (want.table_hash == now.table_hash && tt_convert_is_table(page)) {
         g_array_append_val(c->bits, p);
     } else if (!c->n_other++) {
@@ -175,22 +148,10 @@ static void compare_page(Compared *c, uint64_t page, const uint8_t *bytes)
     }
 }
 
-/* Those between two that are put are zero. */
-static void put(void *opaque, uint64_t page, const void *bytes)
-{
-    Compared *c = opaque;
-
-    for (; c->next < page; c->next++) {
-        compare_page(c, c->next, NULL);
-    }
-    compare_page(c, page, bytes);
-    c->next = page + 1;
-}
-
 static bool compare(uint64_t index, Compared *c)
 {
-    uint64_t n = tt_memory_n_pages();
-    TtStatus s = tt_pagestore_read(rc.store, rc.points[index].id, 0, n, put, c);
+    TtStatus s = tt_pagestore_compare(rc.store, rc.points[index].id, tt_memory_n_pages(),
+                                      here, put, c);
     const TtDiag *said;
 
     if (s < 0) {
@@ -198,9 +159,6 @@ static bool compare(uint64_t index, Compared *c)
         warn_report("tt: one of the recorder's checkpoints cannot be compared: %s",
                     said ? said->text : tt_status_name(s));
         return false;
-    }
-    for (; c->next < n; c->next++) {
-        compare_page(c, c->next, NULL);
     }
     return true;
 }

@@ -146,6 +146,12 @@ static TtVersion table_find(TtPagePool *pool, XXH128_hash_t hash,
     return TT_VERSION_ZERO;
 }
 
+bool tt_pagepool_is_like(TtPagePool *pool, TtVersion v, const void *bytes)
+{
+    return v ? XXH128_isEqual(slot_of(pool, v)->hash, XXH3_128bits(bytes, TT_PAGE_BYTES)) :
+        page_is_zero(bytes);
+}
+
 bool tt_pagepool_intern(TtPagePool *pool, const void *bytes, TtVersion *out)
 {
     XXH128_hash_t hash;

@@ -61,6 +61,8 @@ void tt_pagepool_set_backing(TtPagePool *pool, const TtPageBacking *backing,
 bool tt_pagepool_intern(TtPagePool *pool, const void *bytes, TtVersion *out);
 /* The version with this hash; 0: there is none. Takes no reference. */
 TtVersion tt_pagepool_find(TtPagePool *pool, const uint64_t hash[2]);
+/* Is the page at @bytes @v, by its hash? Nothing is read. */
+bool tt_pagepool_is_like(TtPagePool *pool, TtVersion v, const void *bytes);
 void tt_pagepool_ref(TtPagePool *pool, TtVersion v);
 void tt_pagepool_unref(TtPagePool *pool, TtVersion v);
 /* A version that is on disk only, with one reference. False: memory. */

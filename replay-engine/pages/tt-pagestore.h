@@ -77,6 +77,21 @@ TtStatus tt_pagestore_restore(TtPageStore *ps, TtNodeId target, TtNodeId base,
 TtStatus tt_pagestore_read(TtPageStore *ps, TtNodeId target, uint64_t first,
                            uint64_t n, TtPagePut put, void *opaque);
 /*
+ * tt_pagestore_read_since: the pages that were written between @base (0: RAM that is all
+ * zero) and @target, as they are at @target; zero ones are put, too
+ * Errors as above. Cost: O(pages of the nodes between); reads no other page.
+ */
+TtStatus tt_pagestore_read_since(TtPageStore *ps, TtNodeId base, TtNodeId target,
+                                 TtPagePut put, void *opaque);
+/*
+ * tt_pagestore_compare: puts those of the pages below @n that are other at @target than
+ * those of @here, ascending, as they are at @target
+ * Compared by the hash that the store has of each: only pages that are put are read. Errors
+ * as above. Cost: O(pages of the nodes up to @target), a hash of each page that is not zero.
+ */
+TtStatus tt_pagestore_compare(TtPageStore *ps, TtNodeId target, uint64_t n,
+                              TtPageFetch here, TtPagePut put, void *opaque);
+/*
  * tt_pagestore_delete: delete a node; its versions move on to its successor
  * where that needs them
  * Every other node stays exact. @id must exist. The current RAM may come from

@@ -160,6 +160,51 @@ static void test_reads_a_part(void)
     tt_pagestore_free(ps);
 }
 
+/* What was written since another node; and what differs from another RAM, which is put. */
+static void test_looks(void)
+{
+    TtPageStore *ps = tt_pagestore_new();
+    Guest g = { .stride = 1 }, seen = { .stride = 1 };
+    TtNodeId a, b;
+
+    set(&g, 0, 1);
+    set(&g, 2, 3);
+    set(&g, 5, 6);
+    a = must_add(ps, &g, 0, 0, "025");
+    set(&g, 2, 0);
+    set(&g, 3, 4);
+    b = must_add(ps, &g, 10, a, "23");
+    set(&seen, 2, 7);
+    g_assert_cmpint(tt_pagestore_read_since(ps, a, b, put, &seen), ==, TT_OK);
+    assert_ram(&seen, "000400");
+    g_assert_cmpuint(seen.n_put[0] + seen.n_put[5], ==, 0);
+    g_assert_cmpuint(seen.n_put[2], ==, 1);
+    g_assert_cmpint(tt_pagestore_read_since(ps, 0, b, put, &seen), ==, TT_OK);
+    assert_ram(&seen, "100406");
+    g_assert_cmpint(tt_pagestore_read_since(ps, 77, b, put, &seen), ==, TT_ERR_INVALID);
+    memset(&seen, 0, sizeof(seen));
+    seen.stride = 1;
+    set(&seen, 0, 1);
+    set(&seen, 1, 9);
+    set(&seen, 2, 3);
+    set(&seen, 4, 9);
+    g_assert_cmpint(tt_pagestore_compare(ps, b, 6, fetch, put, &seen), ==, TT_OK);
+    assert_ram(&seen, "100406");
+    g_assert_cmpuint(seen.n_put[0], ==, 0);
+    for (unsigned i = 1; i < 6; i++) {
+        g_assert_cmpuint(seen.n_put[i], ==, 1);
+    }
+    g_assert_cmpint(tt_pagestore_compare(ps, b, 6, fetch, put, &seen), ==, TT_OK);
+    g_assert_cmpuint(seen.n_put[3], ==, 1);
+    set(&seen, 5, 1);
+    g_assert_cmpint(tt_pagestore_compare(ps, b, 5, fetch, put, &seen), ==, TT_OK);
+    g_assert_cmpuint(seen.n_put[5], ==, 1);         /* not below 5 */
+    g_assert_cmpint(tt_pagestore_compare(ps, 77, 6, fetch, put, &seen), ==,
+                    TT_ERR_INVALID);
+    tt_pagestore_check(ps);
+    tt_pagestore_free(ps);
+}
+
 static void test_new_node_between(void)
 {
     Guest *g = g_new0(Guest, 1);
@@ -628,6 +673,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tt/pagestore/new-node-between", test_new_node_between);
     g_test_add_func("/tt/pagestore/new-first-node", test_new_first_node);
     g_test_add_func("/tt/pagestore/reads-a-part", test_reads_a_part);
+    g_test_add_func("/tt/pagestore/looks", test_looks);
     g_test_add_func("/tt/pagestore/refuses-nonsense", test_refuses_nonsense);
     g_test_add_func("/tt/pagestore/keeps-equal-pages-once",
                     test_keeps_equal_pages_once);
