@@ -76,26 +76,26 @@ bool tt_convert_recorded_restore(uint64_t index, TtDiag *diag)
 
 /* ---- pages for the new store ---- */
 
+typedef struct Taking {
+    TtPageBatch *batch;
+    bool is_first, is_full;
+} Taking;
+
 static void take(void *opaque, uint64_t page, const void *bytes)
 {
     static const uint8_t zeros[TT_PAGE_BYTES];
+    Taking *t = opaque;
 
-    tt_pagebatch_put(opaque, page, bytes ?: zeros);
-}
-
-static void take_if_not_zero(void *opaque, uint64_t page, const void *bytes)
-{
-    if (bytes) {
-        tt_pagebatch_put(opaque, page, bytes);
+    if (bytes || !t->is_first) {
+        t->is_full |= !tt_pagebatch_put(t->batch, page, bytes ?: zeros);
     }
 }
 
 /* Of the first one all that are not zero, of others what changed since the one before. */
 TtPageBatch *tt_convert_recorded_batch(uint64_t index, bool is_first)
 {
-    TtPageBatch *batch;
+    Taking t = { .is_first = is_first };
     uint64_t n = 0;
-    TtStatus s;
 
     if (index >= rc.n) {
         return NULL;
@@ -103,18 +103,13 @@ TtPageBatch *tt_convert_recorded_batch(uint64_t index, bool is_first)
     for (uint64_t i = is_first ? 0 : index; i <= index; i++) {
         n += rc.points[i].n_pages;
     }
-    batch = tt_pagebatch_new(MAX(n, 1));
-    if (!batch) {
-        return NULL;
+    t.batch = tt_pagebatch_new(MAX(n, 1));
+    if (t.batch && (tt_pagestore_read_since(rc.store, is_first ? 0 : rc.points[index - 1].id,
+                                            rc.points[index].id, take, &t) != TT_OK ||
+                    t.is_full)) {
+        g_clear_pointer(&t.batch, tt_pagebatch_free);
     }
-    s = tt_pagestore_read_since(rc.store, is_first ? 0 : rc.points[index - 1].id,
-                                rc.points[index].id, is_first ? take_if_not_zero : take,
-                                batch);
-    if (s != TT_OK) {
-        tt_pagebatch_free(batch);
-        return NULL;
-    }
-    return batch;
+    return t.batch;
 }
 
 /* ---- comparing ---- */

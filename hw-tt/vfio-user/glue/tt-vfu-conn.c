@@ -20,7 +20,7 @@
 
 struct TtVfuConn {
     int fd;
-    bool is_lost, is_started;
+    bool is_lost, is_started, has_agreed;
     uint16_t next_id;
     uint64_t n_read;                    /* bytes, from the server */
     unsigned max_fds;
@@ -177,8 +177,13 @@ static bool read_message(TtVfuConn *c, TtVfuHead *h)
     return read_all(c, c->in + TT_VFU_HEAD_BYTES, h->bytes - TT_VFU_HEAD_BYTES);
 }
 
+/* Before a version is agreed on there is nobody to ask. */
 static void serve(TtVfuConn *c, const TtVfuHead *h)
 {
+    if (!c->has_agreed) {
+        tt_vfu_conn_lose(c, "the server sends a request before it answers to the version");
+        return;
+    }
     c->ops->serve(c->opaque, h, c->in + TT_VFU_HEAD_BYTES,
                   h->bytes - TT_VFU_HEAD_BYTES);
 }
@@ -335,6 +340,7 @@ static bool agree(TtVfuConn *c, Error **errp)
         data = limit(caps, "max_data_xfer_size");
         ok = !tt_vfu_check_limits(&fds, &data, &diag);
         c->max_fds = ok ? fds : 0;
+        c->has_agreed = ok;
     }
     qobject_unref(said);
     if (!ok) {
