@@ -15,6 +15,8 @@ import time
 from flight import (check_window, disk_bytes, marks_of, query,
                     stop_for_digest, wait_moved)
 from guests import guest_args, linux_args, linux_disk, own_args
+from test_gdb import symbol
+from test_gdb_lines import Packets
 from test_robust import mount_small
 from ttlib import (REPO, Gdb, Vm, check, digest, digest_at, equal, goto, limit,
                    one_sentence, read_bytes, recorder, replay, run_tool, seed, stopped_replay,
@@ -797,33 +799,60 @@ def test_pvpanic(work):
     equal(event['what'], 'panicked', 'what')
 
 
+def panic_during_save(vm, hmp, hold):
+    """The guest panics while a window is being saved, as long as file @hold exists: it
+    stands before its trouble until then."""
+    gdb = Packets(vm.socket_path('gdb'))
+    where = symbol('panic', 'work')
+    equal(gdb(f'Z0,{where:x},1'), 'OK', 'a breakpoint')
+    check(gdb('vCont;c').startswith('T05'), 'the guest does not get to its work')
+    equal(gdb(f'z0,{where:x},1'), 'OK', 'removing it')
+    gdb.close()
+    hmp.sendall(b'tt save\n')
+    wait_until(lambda: glob.glob(f'{vm.run}-save-1.saving/pages'), 'the copy', 30)
+    vm.qmp.cmd('cont')
+    vm.qmp.event('TT_GUEST_PANIC', timeout=40)
+    time.sleep(2)                       # its window would be saved after 1.5 s
+    os.unlink(hold)
+    equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-save-1', 'first')
+
+
+def past_after_panic(vm):
+    vm.qmp.cmd('cont')
+    vm.qmp.event('TT_GUEST_PANIC', timeout=40)
+    goto(vm, where='start')
+    time.sleep(2)
+    goto(vm, where='end')
+    vm.qmp.cmd('cont')
+
+
 @limit(60)
 def test_panic_while_a_window_is_saved(work):
     """It is saved, too, a bit later; and one after which somebody looks at the past."""
     library = os.path.join(work, 'slow_copy.so')
     run_tool('gcc', '-shared', '-fPIC', '-o', library,
              os.path.join(REPO, 'tests/functional/slow_copy.c'))
+    hold = os.path.join(work, 'hold')
     for name in 'saving', 'past':
+        if name == 'saving':
+            with open(hold, 'wb'):
+                os.environ['SLOW_WHILE'] = hold
         os.environ['LD_PRELOAD'] = library
-        args = [*guest_args(work, 'panic', 'how=3'), '-S', '-monitor',
+        args = [*guest_args(work, 'panic', 'how=3'), '-S', *Gdb.args(work, name), '-monitor',
                 f'unix:{work}/{name}.hmp,server=on,wait=off']
         with recorder(work, args, options=',last=30s,checkpoint-interval=0.2', qmp=1,
                       name=name) as vm, socket.socket(socket.AF_UNIX) as hmp:
             os.mkdir(f'{vm.run}-panic-1')       # what an earlier recording has saved
-            vm.qmp.cmd('cont')
+            vm.qmp.cmd('query-status')          # it listens
             hmp.connect(f'{work}/{name}.hmp')
-            vm.qmp.event('TT_GUEST_PANIC', timeout=40)
             if name == 'saving':
-                hmp.sendall(b'tt save\n')
-                equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-save-1', 'first')
+                panic_during_save(vm, hmp, hold)
             else:
-                goto(vm, where='start')
-                time.sleep(2)
-                goto(vm, where='end')
-                vm.qmp.cmd('cont')
+                past_after_panic(vm)
             equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-panic-1-2', 'then')
             finish(vm)
         del os.environ['LD_PRELOAD']
+        os.environ.pop('SLOW_WHILE', None)
         replay(work, f'{vm.run}-panic-1-2', name=f'{name}2')
 
 
