@@ -9,8 +9,8 @@ import time
 
 from guests import guest_args
 from hmp import Hmp, hmp_args
-from ttlib import (REPO, SLOW, Gdb, TestFailure, check, equal, limit, read_text, record, recorder,
-                   replay, run_tool, stopped_replay, wait_until)
+from ttlib import (REPO, SLOW, Gdb, TestFailure, check, equal, limit, read_text, record,
+                   recorder, replay, run_tool, stopped_replay, wait_until)
 
 ENDLESS = 'rounds=100000000'
 
