@@ -16,8 +16,8 @@ import subprocess
 import threading
 import time
 
-from ttlib import (BUILD, REPO, SLOW, Gdb, Vm, check, fail, qemu_binary,
-                   read_text, short, wait_until)
+from ttlib import (BUILD, GDB_PATIENCE, REPO, SLOW, Gdb, Vm, check, fail, qemu_binary,
+                   read_text, short)
 
 Step = collections.namedtuple('Step', 'kind command answer')
 
@@ -138,12 +138,11 @@ class Page:
                                  *Gdb.args(self.work, 'page')],
                      name='page', serial=False, timeout=300)
         self.vm.start()
-        wait_until(lambda: os.path.exists(self.vm.socket_path('gdb')),
-                   'the gdb socket')
+        Gdb(self.vm).ready()
 
     def _gdb_argv(self, steps):
         argv = ['gdb', '-nx', '-q', '-batch', '-ex', 'set width 0',
-                '-ex', 'set style enabled off']
+                '-ex', 'set style enabled off', '-ex', GDB_PATIENCE]
         for number, step in enumerate(steps):
             command = step.command
             if command.startswith('target remote '):

@@ -11,7 +11,7 @@ import time
 from guests import guest_args, linux_args, linux_disk, linux_net
 from test_linux import READY, check_works
 from test_robust import ENDLESS, mount_small
-from test_token import Hammer, looking, poking
+from test_token import Hammer, finish_all, looking, poking
 from ttlib import (Gdb, Vm, check, digest, digest_at, equal, limit, read_bytes,
                    recorder, replay, seed, short, stopped_replay, tt, wait_until,
                    web_server)
@@ -124,8 +124,7 @@ def churn(work, threads):
             time.sleep(0.25)
             stop(vm)
             runs.append((run, vm.console))
-        for hammer in hammers:
-            check(hammer.finish() >= 20, 'commands answered')
+        finish_all(hammers)
         vm.qmp.cmd('cont')
         goes_on(vm)
         check_no_failure(vm)

@@ -3,6 +3,7 @@
 what once kept one from being full does not keep those after it."""
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -12,8 +13,8 @@ from many_branches import used
 from test_branch import brancher, refused, results
 from test_disk_collect import Faults, disk_args, end
 from test_full import add_full, full_points
-from ttlib import (REPO, check, check_exact, digest_at, equal, limit, read_bytes, recorder,
-                   run_tool, seed, stopped_replay, wait_until)
+from ttlib import (REPO, check, check_exact, digest_at, equal, limit, read_bytes, record,
+                   recorder, run_tool, seed, stopped_replay, tt, wait_until)
 
 OFTEN = ',full=on,checkpoint-interval=0.1'
 
@@ -57,6 +58,15 @@ def test_torture(work):
         check_exact(work, child.run, serial_wanted=child.serial)
 
 
+def said_at(run, text):
+    """The position at which the serial port was told the first byte of a text."""
+    out = [line.split() for line in tt('log', run, '--kind', 'pio-out').stdout.splitlines()
+           if 'port=0x3f8 ' in line]
+    told = bytes(int(words[-1].split('=')[1], 16) for words in out)
+    check(text in told, f'{text} was not said')
+    return int(out[told.index(text)][0])
+
+
 @limit(300)
 def test_linux(work):
     """A Linux that writes to its disk goes on from a random one, to its end; the branch
@@ -66,13 +76,13 @@ def test_linux(work):
         '-drive', f'file={work}/disk1.img,format=raw,if=virtio']
     with open(f'{work}/disk1.img', 'wb') as out:
         out.truncate(64 << 20)
-    with recorder(work, args, options=',full=on,checkpoint-interval=0.5', qmp=1,
-                  timeout=150) as vm:
-        vm.wait_serial('TT-DONE vda', 100)
-        points = full_points(vm)
-        vm.wait(0)
+    run = record(work, args, options=',full=on,checkpoint-interval=0.5', timeout=150).dir
+    before = said_at(run, b'TT-DONE vda')
+    points = [p for p in json.loads(tt('info', run, '--json').stdout)['full']
+              if p['position'] < before]
+    check(points, f'no full checkpoint before position {before}')
     point = rng.choice(points)
-    with brancher(work, args, vm.run, point['id'], timeout=150) as child:
+    with brancher(work, args, run, point['checkpoint'], timeout=150) as child:
         child.wait(0)
     check('rand' in results(child.serial), f'the branch of {point} did not get to its end')
     check_exact(work, child.run, serial_wanted=child.serial, timeout=150)

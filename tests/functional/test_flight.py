@@ -15,10 +15,12 @@ import time
 from flight import (check_window, disk_bytes, marks_of, query,
                     stop_for_digest, wait_moved)
 from guests import guest_args, linux_args, linux_disk, own_args
+from test_gdb import symbol
+from test_gdb_lines import Packets
 from test_robust import mount_small
 from ttlib import (REPO, Gdb, Vm, check, digest, digest_at, equal, goto, limit,
-                   one_sentence, recorder, replay, run_tool, seed, stopped_replay, tool, tt,
-                   wait_until)
+                   one_sentence, read_bytes, recorder, replay, run_tool, seed, stopped_replay,
+                   tool, tt, wait_until)
 
 TORTURE = ('torture', 'rounds=1000000 percent=30')
 TINY = ',last=1s,checkpoint-interval=0.12,max-size=3M'
@@ -200,6 +202,7 @@ def test_gdb(work):
     with recorder(work, guest_args(work, *TORTURE), options=TINY, qmp=1,
                   timeout=90) as vm:
         wait_moved(vm, 2)
+        vm.qmp.cmd('stop')                  # so that the window keeps it
         added = vm.qmp.cmd('tt-checkpoint-add', name='here', timeout=60)
         check(added['position'] > query(vm)['start'], f'{added}')
         run = finish(vm)
@@ -277,9 +280,10 @@ def test_save_in_the_middle(work):
     replay(work, f'{work}/saved2', name='saved', timeout=60)
 
 
-def watch_a_save(vm, monitor):
+def watch_a_save(vm, monitor, hold):
     """While a window is saved (QMP would wait for its end, so it is not asked): where
-    the VM was at each look, and what is said to who wants a checkpoint."""
+    the VM was at each look, and what is said to who wants a checkpoint. File @hold is
+    removed after six looks."""
     places, said = set(), []
     with socket.socket(socket.AF_UNIX) as hmp:
         hmp.connect(monitor)
@@ -293,6 +297,8 @@ def watch_a_save(vm, monitor):
                 places.add(now[0]['position'])
                 equal(now[0]['store']['taken'], taken, 'checkpoints that were taken')
                 said += now[1:]
+            if len(places) > 5 and os.path.exists(hold):
+                os.unlink(hold)
             time.sleep(0.1)
     return places, said
 
@@ -307,16 +313,18 @@ def test_save_on_a_slow_disk(work):
     args = guest_args(work, 'bigram', 'mb=1100 rounds=1000000')
     args[args.index('-m') + 1] = '1200'
     args += ['-monitor', f'unix:{work}/hmp,server=on,wait=off']
-    os.environ['LD_PRELOAD'] = library
+    hold = os.path.join(work, 'hold')
+    with open(hold, 'wb'):
+        os.environ.update(LD_PRELOAD=library, SLOW_WHILE=hold)
     with recorder(work, args, options=',last=60s,checkpoint-interval=0.2', qmp=1,
                   timeout=60) as vm:
         wait_until(lambda: query(vm)['store']['taken'] > 1, 'a checkpoint', 40)
-        places, said = watch_a_save(vm, f'{work}/hmp')
+        places, said = watch_a_save(vm, f'{work}/hmp', hold)
         taken = query(vm)['store']['taken']
         wait_until(lambda: query(vm)['store']['taken'] > taken, 'the next one', 40)
         check('kept' in vm.qmp.hmp('tt checkpoint add'), 'behind it')
         finish(vm)
-    del os.environ['LD_PRELOAD']
+    del os.environ['LD_PRELOAD'], os.environ['SLOW_WHILE']
     check(len(places) > 5, f'the VM was at {places}')
     check(all('a window is being saved' in text for text in said), f'{said}')
     check(len(said) > 5, f'{said}')
@@ -576,9 +584,12 @@ def test_branch(work):
     args = guest_args(work, *TORTURE)
     with recorder(work, args, options=TINY, qmp=1, timeout=90) as vm:
         wait_moved(vm, 1)
+        vm.qmp.cmd('stop')                  # so that the window keeps it
         point = vm.qmp.cmd('tt-checkpoint-add', name='full', full=True,
                            timeout=60)
         saved = vm.qmp.cmd('tt-save', name='kept', timeout=60)['dir']
+        vm.qmp.cmd('cont')
+        wait_until(lambda: query(vm)['position'] > point['position'], 'it goes on')
         vm.qmp.cmd('stop')
         vm.qmp.cmd('tt-checkpoint-add', name='now', full=True, timeout=60)
         for run, warns in ((vm.run, True), (saved, False)):
@@ -670,6 +681,19 @@ def test_pieces_are_missing(work):
     replay(work, run, name='gap')
 
 
+def group_offsets(data):
+    return [m.start() for m in re.finditer(b'TTVMGRP\n', data)]
+
+
+def stands_with_groups(vm, n):
+    """Stops the VM if its window has that many groups of pages."""
+    vm.qmp.cmd('stop')
+    found = len(group_offsets(read_bytes(os.path.join(vm.run, 'pages'))))
+    if found < n:
+        vm.qmp.cmd('cont')
+    return found >= n
+
+
 @limit(60)
 def test_a_group_of_pages_is_damaged(work):
     """A flipped bit in the header of any group of pages is damage of that file: tt
@@ -678,12 +702,13 @@ def test_a_group_of_pages_is_damaged(work):
     with recorder(work, guest_args(work, *TORTURE), options=TINY,
                   qmp=1) as vm:
         wait_moved(vm, 3)
-        wait_until(lambda: query(vm)['store']['taken'] > 8, 'groups', 60)
+        wait_until(lambda: query(vm)['store']['taken'] > 8, 'checkpoints', 60)
+        wait_until(lambda: stands_with_groups(vm, 4), 'groups', 60)
         run = finish(vm)
     pages = os.path.join(run, 'pages')
     with open(pages, 'rb') as file:
         good = file.read()
-    groups = [m.start() for m in re.finditer(b'TTVMGRP\n', good)]
+    groups = group_offsets(good)
     check(len(groups) > 2, f'{len(groups)} groups')
     for at in groups[::max(1, len(groups) // 5)]:
         with open(pages, 'wb') as file:
@@ -776,33 +801,60 @@ def test_pvpanic(work):
     equal(event['what'], 'panicked', 'what')
 
 
+def panic_during_save(vm, hmp, hold):
+    """The guest panics while a window is being saved, as long as file @hold exists: it
+    stands before its trouble until then."""
+    gdb = Packets(vm.socket_path('gdb'))
+    where = symbol('panic', 'work')
+    equal(gdb(f'Z0,{where:x},1'), 'OK', 'a breakpoint')
+    check(gdb('vCont;c').startswith('T05'), 'the guest does not get to its work')
+    equal(gdb(f'z0,{where:x},1'), 'OK', 'removing it')
+    gdb.close()
+    hmp.sendall(b'tt save\n')
+    wait_until(lambda: glob.glob(f'{vm.run}-save-1.saving/pages'), 'the copy', 30)
+    vm.qmp.cmd('cont')
+    vm.qmp.event('TT_GUEST_PANIC', timeout=40)
+    time.sleep(2)                       # its window would be saved after 1.5 s
+    os.unlink(hold)
+    equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-save-1', 'first')
+
+
+def past_after_panic(vm):
+    vm.qmp.cmd('cont')
+    vm.qmp.event('TT_GUEST_PANIC', timeout=40)
+    goto(vm, where='start')
+    time.sleep(2)
+    goto(vm, where='end')
+    vm.qmp.cmd('cont')
+
+
 @limit(60)
 def test_panic_while_a_window_is_saved(work):
     """It is saved, too, a bit later; and one after which somebody looks at the past."""
     library = os.path.join(work, 'slow_copy.so')
     run_tool('gcc', '-shared', '-fPIC', '-o', library,
              os.path.join(REPO, 'tests/functional/slow_copy.c'))
+    hold = os.path.join(work, 'hold')
     for name in 'saving', 'past':
+        if name == 'saving':
+            with open(hold, 'wb'):
+                os.environ['SLOW_WHILE'] = hold
         os.environ['LD_PRELOAD'] = library
-        args = [*guest_args(work, 'panic', 'how=3'), '-S', '-monitor',
+        args = [*guest_args(work, 'panic', 'how=3'), '-S', *Gdb.args(work, name), '-monitor',
                 f'unix:{work}/{name}.hmp,server=on,wait=off']
         with recorder(work, args, options=',last=30s,checkpoint-interval=0.2', qmp=1,
                       name=name) as vm, socket.socket(socket.AF_UNIX) as hmp:
             os.mkdir(f'{vm.run}-panic-1')       # what an earlier recording has saved
-            vm.qmp.cmd('cont')
+            vm.qmp.cmd('query-status')          # it listens
             hmp.connect(f'{work}/{name}.hmp')
-            vm.qmp.event('TT_GUEST_PANIC', timeout=40)
             if name == 'saving':
-                hmp.sendall(b'tt save\n')
-                equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-save-1', 'first')
+                panic_during_save(vm, hmp, hold)
             else:
-                goto(vm, where='start')
-                time.sleep(2)
-                goto(vm, where='end')
-                vm.qmp.cmd('cont')
+                past_after_panic(vm)
             equal(vm.qmp.event('TT_SAVED', 30)['dir'], f'{vm.run}-panic-1-2', 'then')
             finish(vm)
         del os.environ['LD_PRELOAD']
+        os.environ.pop('SLOW_WHILE', None)
         replay(work, f'{vm.run}-panic-1-2', name=f'{name}2')
 
 

@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 from test_gdb_lines import lines_run
-from ttlib import (BUILD, REPO, Gdb, Skip, check, equal, limit,
+from ttlib import (BUILD, GDB_PATIENCE, REPO, Gdb, Skip, check, equal, limit,
                    read_text, replayer, run_tool, wait_until)
 from undoer import PROMPT, Terminal, undo_recorder
 
@@ -37,6 +37,7 @@ class Dap:
         self.log = open(log, 'wb')
         self.gdb = subprocess.Popen(
             [program, '-nx', '-q', '-i=dap', '-iex', 'set pagination off',
+             '-iex', GDB_PATIENCE,
              '-x', f'{REPO}/scripts/tt-gdb.py'],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
         threading.Thread(target=self._read, daemon=True).start()

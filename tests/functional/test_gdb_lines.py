@@ -264,9 +264,9 @@ class Packets:
             return False
         return True
 
-    def send(self, packet):
+    def send(self, packet, before=b''):
         data = packet.encode()
-        self.sock.sendall(b'$%s#%02x' % (data, sum(data) & 255))
+        self.sock.sendall(before + b'$%s#%02x' % (data, sum(data) & 255))
 
     def answer(self):
         while True:
@@ -396,8 +396,8 @@ def test_interrupt_between_stops(work):
         check(reply.startswith('T05'), f'the breakpoint answered {reply}')
         here = vm.qmp.cmd('query-tt')['position']
         for resume in ('vCont;c', 'bc'):
-            gdb.interrupt()
-            reply = gdb(resume)
+            gdb.send(resume, before=b'\x03')    # together: nothing delays the second
+            reply = gdb.answer()
             check(reply.startswith('T02'), f'{resume} answered {reply}')
             equal(vm.qmp.cmd('query-tt')['position'], here, 'position')
         for _ in range(20):             # it may come too late on a busy host
@@ -409,6 +409,7 @@ def test_interrupt_between_stops(work):
             vm.qmp.cmd('tt-goto', 60, position=here)
         check(reply.startswith('T02'), f'the movement answered {reply}')
         gdb.interrupt()
+        gdb('qC')                       # its answer comes after the interrupt has been seen
         time.sleep(2)
         reply = gdb('vCont;s')
         check(reply.startswith('T05'), f'later it answered {reply}')

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from test_gdb_lines import Packets, debugged, lines_run
-from ttlib import (SLOW, check, digest, digest_at, end_of, equal, limit,
+from ttlib import (GDB_PATIENCE, SLOW, check, digest, digest_at, end_of, equal, limit,
                    read_text, stopped_replay, wait_until)
 
 # Several seconds of replay on the fastest host: no movement may end by itself
@@ -57,7 +57,7 @@ def sigint(vm, path):
     out = f'{vm.base}.sigint'
     with open(out, 'wb') as log, subprocess.Popen(
             [os.environ.get('TT_GDB', 'gdb'), '-nx', '-q', '-ex', 'set confirm off', '-ex',
-             'set arch i386:x86-64', '-ex', f'target remote {path}'],
+             'set arch i386:x86-64', '-ex', GDB_PATIENCE, '-ex', f'target remote {path}'],
             stdin=subprocess.PIPE, stdout=log,
             stderr=subprocess.STDOUT, text=True) as gdb:
         gdb.stdin.write('monitor tt goto end\n')

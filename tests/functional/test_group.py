@@ -328,7 +328,7 @@ def step_messages(work, server, client):
     with stopped_replay(work, server.run, 'gs', Gdb.args(work, 'gs')) as s, \
             stopped_replay(work, client.run, 'gc', Gdb.args(work, 'gc')) as c:
         text = Gdb(c)('add-inferior -no-connection', 'inferior 2',
-                      f'target remote {Gdb(s).path}', f'source {REPO}/scripts/tt-gdb.py',
+                      f'target remote {Gdb(s).ready()}', f'source {REPO}/scripts/tt-gdb.py',
                       'inferior 1', 'tt goto end', 'reverse-step-message', 'tt when',
                       'step-message', 'tt when', 'tt goto start', 'reverse-step-message')
     got = read_frames(client.run)[1][-1]

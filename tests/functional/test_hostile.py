@@ -7,9 +7,9 @@ import os
 import shutil
 import struct
 import subprocess
-import time
 
 from guests import guest_args
+from test_verify import has_digest
 from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, goto,
                    limit, qemu_binary, record, recorder, run_tool, short,
                    stopped_replay, tool, tt, wait_until)
@@ -237,12 +237,13 @@ def test_far_positions(work):
     """Positions that no guest reaches, after a checkpoint where one can go to."""
     with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
                   options=',checkpoint-interval=1000') as vm:
-        time.sleep(0.5)
+        vm.wait_serial('start')
         vm.qmp.cmd('stop')
-        time.sleep(1.3)             # a segment of the log begins there
+        at = vm.qmp.cmd('query-tt-digest')['position']
+        wait_until(lambda: has_digest(vm.run, at), 'a segment of the log begins there')
         check('kept' in vm.qmp.hmp('tt checkpoint add'), 'added')
         vm.qmp.cmd('cont')
-        time.sleep(0.3)
+        wait_until(lambda: vm.qmp.cmd('query-tt')['position'] > at + 10 ** 6, 'it goes on')
         vm.qmp.send('quit')
         vm.wait(0)
     for bit in 40, 59, 60, 61, 62, 63:

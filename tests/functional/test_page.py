@@ -13,7 +13,8 @@ from guests import guest_args
 from test_full import add_full
 from test_screen import picture
 from ttlib import (BUILD, Skip, check, edit_manifest, equal, goto_exact, limit, one_sentence,
-                   qemu_binary, read_text, record, recorder, stopped_replay, tool, tt)
+                   qemu_binary, read_text, record, recorder, stopped_replay, tool, tt,
+                   wait_until)
 
 HOSTILE = '</script><script>document.body.dataset.owned=1</script><img src=x onerror=alert(1)>'
 SIZE_MAX = 3 << 20
@@ -198,9 +199,14 @@ def test_screenshots(work):
     """Pictures of the screen at a mark, at the end and between, each once; a click enlarges
     one and says how to go there."""
     find_browser()
-    with recorder(work, guest_args(work, 'screen', 'rounds=5'), qmp=1) as vm:
+    with recorder(work, guest_args(work, 'screen', 'rounds=5 turns=1000000'), qmp=1) as vm:
         vm.wait_serial('part')
+        vm.qmp.cmd('stop')
         mark = vm.qmp.cmd('tt-mark', name='here')['position']
+        parts = vm.serial.count(b'sum')
+        vm.qmp.cmd('cont')
+        wait_until(lambda: vm.serial.count(b'sum') > parts + 2, 'other pictures')
+        vm.qmp.send('quit')
         vm.wait(0)
     run = vm.run
     path, _ = page_of(work, run, '--screenshots', '5', '--qemu', qemu_binary())

@@ -12,7 +12,7 @@ from test_gdb_watch import FLUSH, WHERE
 from test_refuse import refused
 from ttlib import (BUILD, MACHINE, REPO, Gdb, Vm, check, digest, end_of, equal, fail, goto,
                    goto_exact, limit, read_bytes, record, run_to_end, run_tool, seed,
-                   stopped_replay)
+                   stopped_replay, tt)
 from walker import record_guest
 
 
@@ -340,19 +340,49 @@ SYNC = 1 << 23
 PAGE = os.sysconf('SC_PAGE_SIZE')
 
 
+def flushes(work, run):
+    """Positions at which guest "abits" flushes the TLB."""
+    found, where = [], addresses('abits', r'mov +%eax,%cr3')
+    with stopped_replay(work, run, 'flushes', timeout=200,
+                        args=Gdb.args(work, 'flushes')) as vm:
+        remote = Remote(vm)
+        while run_to(vm, remote, where) < end_of(vm):
+            found.append(position(vm))
+            remote.moves('s')
+    check(found, 'no flush')
+    return found
+
+
+def quiet_places(work, run, end):
+    """Positions, as (from, to), a bit behind a sync point, and behind 6500 positions in which
+    nothing bars the log of steps: no flush, nor an event, as the timer's interrupts are. On a
+    busy host these come after few positions."""
+    lines = tt('log', run.dir).stdout.splitlines()
+    at = sorted([int(line.split()[0]) for line in lines] + flushes(work, run))
+    quiet = [(max(before + 6500, sync + 20000), min(event, sync + 24400))
+             for sync in range(SYNC, end - 30000, SYNC)
+             for before, event in zip(at, at[1:])]
+    quiet = [(low, high) for low, high in quiet if low < high]
+    check(quiet, f'no place without events in {end} positions')
+    return quiet
+
+
 @limit(200)
 def test_long_walk(work):
     """A walk back leaves a near checkpoint in what is logged, goes on behind it, and comes
     back to it: what was put back differs from it."""
-    run = record(work, guest_args(work, 'abits', 'rounds=12'))
+    run = record(work, guest_args(work, 'abits', 'rounds=100'))
     rng = seed()
     with stopped_replay(work, run, 'walk', timeout=300, args=Gdb.args(work, 'walk')) as vm:
         end = end_of(vm)
-        check(end > SYNC + 30000, f'the run is too short: {end}')
+        quiet = quiet_places(work, run, end)
         w = Walk(vm, rng, end)
         for _ in range(3):
-            # The last near checkpoint lies an eighth of the way to a sync point before.
-            goto(vm, position=SYNC + rng.randrange(20000, 25000))
+            # The last near checkpoint lies an eighth of the way to a sync point before, and
+            # before where the walk fills much. (From one on it can fill only that way.)
+            place = rng.randrange(*rng.choice(quiet))
+            goto(vm, position=place)
+            sync = place // SYNC * SYNC
             logged = 0
             for _ in range(5000):
                 was = logged
@@ -362,7 +392,7 @@ def test_long_walk(work):
                     break
             check(logged > 3000, 'the walk fills little')
             at = position(vm)
-            near = at - (at - SYNC) // 8
+            near = at - (at - sync) // 8
             while position(vm) > near - rng.randrange(20, 300):
                 w.remote.moves('bs')
             w.note()

@@ -592,6 +592,21 @@ def end_of(vm):
 
 # gdb
 
+# gdb gives up on who says nothing for 2 s, as a QEMU does on a busy host.
+GDB_PATIENCE = f'set remotetimeout {int(60 * SLOW)}'
+
+
+def listens(path):
+    """Does a process listen at the path of a socket? That it is there may be earlier, and
+    to connect would stop the VM."""
+    accepts = 1 << 16                   # __SO_ACCEPTCON of the kernel
+    for line in read_text('/proc/net/unix').splitlines()[1:]:
+        words = line.split(maxsplit=7)
+        if len(words) == 8 and words[7] == path and int(words[3], 16) & accepts:
+            return True
+    return False
+
+
 class Gdb:
     """Batch sessions of the stock gdb with one gdbstub."""
 
@@ -610,12 +625,20 @@ class Gdb:
                 f'socket,id=gdb0,path={path},server=on,wait=off',
                 '-gdb', 'chardev:gdb0']
 
+    def ready(self):
+        """Waits until gdb can connect; returns where."""
+        def is_there():
+            self.vm.check_alive('waiting for the gdb socket')
+            return listens(self.path)
+        wait_until(is_there, 'the gdb socket')
+        return self.path
+
     def __call__(self, *commands, timeout=60):
         """Runs commands in one session; returns gdb's output as text."""
         self.calls += 1
-        wait_until(lambda: os.path.exists(self.path), 'the gdb socket')
+        self.ready()
         argv = [self.program, '-nx', '-batch', '-q', '-ex', 'set pagination off',
-                '-ex', 'set confirm off', '-ex', 'set tcp auto-retry on',
+                '-ex', 'set confirm off', '-ex', GDB_PATIENCE,
                 '-ex', f'set architecture {self.arch}']
         argv += ['-ex', f'target remote {self.path}']
         for command in commands:

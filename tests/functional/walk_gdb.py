@@ -59,6 +59,7 @@ class Walk:
         run('set pagination off')
         run('set confirm off')
         run('set architecture i386:x86-64')
+        run(self.plan['patience'])
         run(f'target remote {self.plan["socket"]}')
         run(f'monitor tt goto {self.plan["low"]}')
         run('maintenance flush register-cache')

@@ -16,7 +16,7 @@ import subprocess
 
 from guests import linux_args
 from matrix_run import need_guests, other
-from ttlib import (HERE, SLOW, Gdb, check, digest, end_of, fail, goto,
+from ttlib import (GDB_PATIENCE, HERE, SLOW, Gdb, check, digest, end_of, fail, goto,
                    read_text, record, replayer, short, stopped_replay)
 
 # Called and written often, in the works that the guest does.
@@ -46,7 +46,7 @@ def make_plan(work, seed, count, end, places, socket):
                if name in places]
     check(len(breaks) >= 2 and watches, f'the guest named only {places}')
     return {'seed': seed, 'count': count, 'low': end // 3, 'high': end,
-            'socket': socket, 'breaks': breaks, 'watches': watches,
+            'socket': socket, 'patience': GDB_PATIENCE, 'breaks': breaks, 'watches': watches,
             'out': os.path.join(work, 'walk.jsonl')}
 
 
@@ -57,7 +57,7 @@ def walk(work, run, places, seed, count, timeout):
                   serial=False, timeout=timeout)
     with vm:
         gdb = Gdb(vm)
-        plan = make_plan(work, seed, count, end_of(vm), places, gdb.path)
+        plan = make_plan(work, seed, count, end_of(vm), places, gdb.ready())
         path = os.path.join(work, 'plan.json')
         with open(path, 'w', encoding='utf-8') as out:
             json.dump(plan, out)
