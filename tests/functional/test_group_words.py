@@ -3,17 +3,15 @@
 that never met, of sockets and lists that are not what they should be."""
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
-import termios
 
+from group_peer import is_read
 from guests import guest_args
 from strangers import Member, ethernet
 from test_group import group_points, hub, nic, stop_process
@@ -270,8 +268,7 @@ def said_of(listener, parts):
         with peer, contextlib.suppress(BrokenPipeError):
             for part in parts:
                 peer.sendall(part)
-                wait_until(lambda: not struct.unpack('i', fcntl.ioctl(
-                    peer, termios.TIOCOUTQ, bytes(4)))[0], 'it is read')
+                wait_until(lambda: is_read(peer), 'it is read')
             return asking.stderr.read()
         return asking.stderr.read()
 
