@@ -66,7 +66,7 @@ def xxh(data):
 class Member(Peer):
     """A peer that can keep to the protocol, and need not."""
 
-    def __init__(self, where, key=None, run=None, patience=1):
+    def __init__(self, where, key=None, run=None, patience=20 * SLOW):
         super().__init__(where, key)
         self.sock.settimeout(patience)
         self.number, self.run, self.seq = 0, run or os.urandom(16), 0

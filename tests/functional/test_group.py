@@ -1640,7 +1640,7 @@ def test_hub_number_in_use(work):
 def test_hub_incidents(work):
     """A member that reports incidents without end, another one that does not read for a
     moment: the hub forwards five by each port, ten in all, and leaves neither."""
-    with hub(work) as path, Member(path).join() as busy, Member(path, patience=60) as mad:
+    with hub(work) as path, Member(path).join() as busy, Member(path) as mad:
         busy.send(busy.framed(b'\xff' * 6 + bytes(54)))
         mad.join()
         for _ in range(60):

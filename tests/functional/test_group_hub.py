@@ -384,7 +384,7 @@ def test_rates(work):
 @limit(60)
 def test_incidents_of_two(work):
     """One member reports incidents without end: those of another one come through."""
-    with hub(work) as path, Member(path).join() as busy, Member(path, patience=60) as mad, \
+    with hub(work) as path, Member(path).join() as busy, Member(path) as mad, \
             Member(path) as honest:
         for peer in (mad, honest):
             peer.join()
@@ -471,7 +471,7 @@ def test_members(work):
 def test_checkpoints_in_one_read(work):
     """Several checkpoints of the group that come at once are passed on one by one, in their
     order with the frames; of very many, ten and the last."""
-    with hub(work) as path, Member(path).join() as p, Member(path, patience=60) as q:
+    with hub(work) as path, Member(path).join() as p, Member(path) as q:
         q.join()
         q.send(q.framed(TO_ALL, seq=0))
         equal(kinds_to_frame(p), [2], 'both are members')

@@ -476,7 +476,7 @@ def test_checkpoints_too_soon(work):
                          'virtio-net-pci,netdev=net0,romfile='], qmp=1,
                   timeout=90) as vm:
         vm.wait_serial('\n')
-        with Member(path, patience=60).join() as p:
+        with Member(path).join() as p:
             for number in range(1, 300):
                 p.send(p.epoch(number))
                 time.sleep(.1)
