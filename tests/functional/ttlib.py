@@ -226,6 +226,14 @@ class Qmp:
         except TestFailure as error:
             raise TestFailure(f'{command}: {error}') from None
 
+    def cmds(self, *commands):
+        """Commands that come to QEMU in one piece, however slow this process is."""
+        numbers = range(self.next_id, self.next_id + len(commands))
+        self.next_id += len(commands)
+        self.sock.sendall(b''.join(json.dumps({'execute': command, 'id': number}).encode() +
+                                   b'\n' for command, number in zip(commands, numbers)))
+        return [self.answer(number) for number in numbers]
+
     def error(self, command, **arguments):
         """Runs a command that must fail; returns its message."""
         try:
