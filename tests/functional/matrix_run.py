@@ -15,10 +15,9 @@ import time
 
 from guests import write
 from ttlib import (BUILD, REPO, SLOW, Skip, TestFailure, Vm, check, check_exact,
-                   digest, digest_at, end_of, equal, goto, one_sentence,
+                   digest, digest_at, end_of, equal, goto, listens, one_sentence,
                    recorder, run_tool, stopped_replay, tool, wait_until)
 
-ACCEPTS = 1 << 16               # the flag of a socket that listens, in /proc/net/unix
 OTHERS = os.path.join(BUILD, 'guest-devices')
 DEBIAN = os.path.join(BUILD, 'guest-debian')
 
@@ -150,19 +149,13 @@ class Peer(threading.Thread):
             sock.close()
 
 
-def listens(path):
-    """Somebody does; to be connected to and left would end swtpm."""
-    with open('/proc/net/unix', encoding='utf-8', errors='replace') as sockets:
-        return any(line.split()[7:] == [path] and int(line.split()[3], 16) & ACCEPTS
-                   for line in sockets if not line.startswith('Num'))
-
-
 def serve_tpm(work, path):
     """A TPM; it ends when QEMU does."""
     tpm = subprocess.Popen(
         ['timeout', str(300 * SLOW), 'swtpm', 'socket', '--tpm2', '--terminate',
          '--tpmstate', f'dir={work}', '--ctrl', f'type=unixio,path={path}'],
         stdin=subprocess.DEVNULL)
+    # To be connected to and left would end it.
     wait_until(lambda: listens(path) or tpm.poll() is not None, 'the socket of swtpm')
 
 

@@ -122,6 +122,14 @@ def wait_until(condition, what, timeout=20):
         time.sleep(0.01)
 
 
+def listens(path):
+    """Somebody does at this path of a socket, which is there before."""
+    accepts = 1 << 16                   # among the flags
+    with open('/proc/net/unix', encoding='utf-8', errors='replace') as sockets:
+        return any(line.split()[7:] == [path] and int(line.split()[3], 16) & accepts
+                   for line in sockets if not line.startswith('Num'))
+
+
 class QmpError(TestFailure):
     """QEMU answered a command with an error."""
 
@@ -621,7 +629,7 @@ class Gdb:
     def __call__(self, *commands, timeout=60):
         """Runs commands in one session; returns gdb's output as text."""
         self.calls += 1
-        wait_until(lambda: os.path.exists(self.path), 'the gdb socket')
+        wait_until(lambda: listens(self.path), 'the gdb socket')
         argv = [self.program, '-nx', '-batch', '-q', '-ex', 'set pagination off',
                 '-ex', 'set confirm off', '-ex', 'set tcp auto-retry on',
                 '-ex', f'set architecture {self.arch}']
