@@ -11,9 +11,8 @@ its last byte.
 import json
 import os
 import threading
-import time
 
-from disker import BLOCK, BLOCKS, Writer, checked, contents
+from disker import BLOCK, BLOCKS, Writer, checked, contents, lives_on
 from guests import guest_args
 from ttlib import (QmpError, TestFailure, check, equal, fail, recorder, replayer,
                    run_tool, tool, tt, wait_until)
@@ -115,9 +114,7 @@ class Recorder:
         except QmpError:
             raise                       # an answer: it was alive
         except (OSError, TestFailure) as error:
-            if vm.process.poll() is None:
-                time.sleep(0.5)
-            if vm.process.poll() is None or 'failed:' in str(error):
+            if lives_on(vm) or 'failed:' in str(error):
                 raise
         finally:
             timer.join()

@@ -7,13 +7,14 @@ written since. After SIGKILL `qemu-img check` must find nothing, and the disk an
 version that was acknowledged must hold what they should.
 """
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import threading
-import time
 
-from ttlib import Vm, check, fail, run_tool, tool, wait_until
+from ttlib import SLOW, Vm, check, fail, run_tool, tool, wait_until
 
 BLOCK = 4096
 BLOCKS = 300
@@ -79,6 +80,13 @@ class NbdServer:
         with open(self.pid_file, encoding='ascii') as f:
             os.kill(int(f.read()), signal.SIGTERM)
         wait_until(lambda: not os.path.exists(self.socket), 'the end of qemu-nbd')
+
+
+def lives_on(vm):
+    """Its connections end before the process is gone, which may take a while."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        vm.process.wait(10 * SLOW)
+    return vm.process.poll() is None
 
 
 class Writer:
@@ -151,11 +159,7 @@ class Writer:
                                            (self.version, self.delete))
                     work(vm)
             except Exception as error:      # the connection ends with it
-                if vm.process.poll() is None:
-                    time.sleep(0.5)
-                if vm.process.poll() is None:
-                    raise
-                if 'failed:' in str(error):
+                if lives_on(vm) or 'failed:' in str(error):
                     raise
             finally:
                 timer.join()

@@ -3,13 +3,15 @@
 alone."""
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import os
 import socket
 import struct
+import termios
 
-from ttlib import SLOW, check
+from ttlib import SLOW, check, wait_until
 
 HELLO = 96
 HEAD = 64
@@ -88,7 +90,16 @@ class Peer:
             self.sock = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
         self.sock.settimeout(5 * SLOW)
         if self.sock is not where:
-            self.sock.connect(('127.0.0.1', where) if is_port else where)
+            wait_until(lambda: self.connects(('127.0.0.1', where) if is_port else where),
+                       f'somebody listens at {where}')
+
+    def connects(self, where):
+        """The path of a socket is there before anybody listens."""
+        try:
+            self.sock.connect(where)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def __enter__(self):
         return self
@@ -153,6 +164,11 @@ class Peer:
             data = self.take(fields[4])
             if fields[1] == FRAME:
                 return fields[8], data
+
+
+def is_read(sock):
+    """The other side has read all that was sent."""
+    return not struct.unpack('i', fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
 
 
 @contextlib.contextmanager

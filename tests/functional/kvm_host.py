@@ -10,7 +10,7 @@ import re
 import tarfile
 
 from guests import nested_args, write
-from ttlib import Run, TestFailure, Vm, check
+from ttlib import SLOW, Run, TestFailure, Vm, check
 
 LEVEL0 = ['-accel', 'tcg,tt-like-hardware=on', '-icount', 'shift=1,sleep=off']
 LEVEL0_PMU = ['-accel', 'tcg,tt-like-hardware=on,tt-pmu=on', *LEVEL0[2:]]
@@ -157,9 +157,10 @@ def script_of(job, archive):
     if isinstance(job, Program):
         return (f'{{ dmesg; {words}; }} > {out}.log 2>&1\necho $? > {out}.status\n'
                 f'true > {out}.serial\n')
-    qemu = f'timeout {job.limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
+    limit = int(job.limit * SLOW)
+    qemu = f'timeout {limit} qemu -L /usr/share/qemu -accel {job.accel} {words} '
     if isinstance(job, Moved):
-        return (f'moved {out} "{" ".join(job.accels)}" timeout {job.limit} qemu '
+        return (f'moved {out} "{" ".join(job.accels)}" timeout {limit} qemu '
                 f'-L /usr/share/qemu {words}\necho TT-JOB {job.name}\n')
     if job.parts:
         return (f'{job.before}\nlast()\n{{\n{job.last}\n}}\n'

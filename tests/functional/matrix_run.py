@@ -14,8 +14,8 @@ import threading
 import time
 
 from guests import write
-from ttlib import (BUILD, REPO, Skip, TestFailure, Vm, check, check_exact,
-                   digest, digest_at, end_of, equal, goto, one_sentence,
+from ttlib import (BUILD, REPO, SLOW, Skip, TestFailure, Vm, check, check_exact,
+                   digest, digest_at, end_of, equal, goto, listens, one_sentence,
                    recorder, run_tool, stopped_replay, tool, wait_until)
 
 OTHERS = os.path.join(BUILD, 'guest-devices')
@@ -152,11 +152,11 @@ class Peer(threading.Thread):
 def serve_tpm(work, path):
     """A TPM; it ends when QEMU does."""
     tpm = subprocess.Popen(
-        ['timeout', '300', 'swtpm', 'socket', '--tpm2', '--terminate',
+        ['timeout', str(300 * SLOW), 'swtpm', 'socket', '--tpm2', '--terminate',
          '--tpmstate', f'dir={work}', '--ctrl', f'type=unixio,path={path}'],
         stdin=subprocess.DEVNULL)
-    wait_until(lambda: os.path.exists(path) or tpm.poll() is not None,
-               'the socket of swtpm')
+    # To be connected to and left would end it.
+    wait_until(lambda: listens(path) or tpm.poll() is not None, 'the socket of swtpm')
 
 
 def make_world(cell, work):
@@ -178,13 +178,13 @@ def make_world(cell, work):
 
 SSH = ('-q', '-F', 'none', '-i', os.path.join(DEBIAN, 'key'), '-o',
        'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null', '-o',
-       'BatchMode=yes', '-o', 'ConnectTimeout=60')
+       'BatchMode=yes', '-o', f'ConnectTimeout={int(60 * SLOW)}')
 
 
 def run_ssh(what, *args, data=None):
     done = subprocess.run([what, *SSH, *args], input=data, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=300)
+                          timeout=300 * SLOW)
     said = done.stdout.decode(errors='replace')
     check(done.returncode == 0, f'{what} {args[-1]}: {said[-500:]}')
     return said
@@ -256,7 +256,7 @@ def look(vm):
 
 
 def watch(vm, limit):
-    end = time.monotonic() + limit
+    end = time.monotonic() + limit * SLOW
     while vm.process.poll() is None and time.monotonic() < end:
         time.sleep(0.3)
         look(vm)

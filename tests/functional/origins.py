@@ -9,7 +9,7 @@ import os
 import struct
 import subprocess
 
-from ttlib import BUILD, REPO, check, equal, qemu_binary, tt
+from ttlib import BUILD, REPO, SLOW, check, equal, qemu_binary, tt
 
 GENERAL = ('rax', 'rcx', 'rdx', 'rbx', 'rsp', 'rbp', 'rsi', 'rdi',
            'r8', 'r9', 'r10', 'r11', 'r12', 'r13', 'r14', 'r15')
@@ -31,7 +31,7 @@ def build_recorder(work):
                            capture_output=True).stdout.split()
     subprocess.run(['cc', '-shared', '-fPIC', f'-I{BUILD}/qemu/include/qemu', *flags,
                     '-o', path, os.path.join(REPO, 'tests/functional/all_writes.c')],
-                   check=True, timeout=30)
+                   check=True, timeout=30 * SLOW)
     return path
 
 

@@ -11,8 +11,9 @@ import subprocess
 from guests import guest_args
 from test_gdb_lines import Packets, debugged, lines_run
 from test_waiting import job_ends
-from ttlib import (BUILD, Gdb, check, digest, equal, goto, limit, one_sentence, qemu_binary,
-                   record, replayer, run_tool, seed, stopped_replay, tool, tt, wait_until)
+from ttlib import (BUILD, SLOW, Gdb, check, digest, equal, goto, limit, one_sentence,
+                   qemu_binary, record, replayer, run_tool, seed, stopped_replay, tool, tt,
+                   wait_until)
 
 SYMBOLS = f'{BUILD}/guests/lines64.debug'
 SPAN = 100000
@@ -155,7 +156,7 @@ def last_of_interrupted(work, run):
         wait_until(lambda: len(open(children, encoding='ascii').read().split()) == 1,
                    'the earlier part is dropped')
         p.send_signal(signal.SIGINT)
-        answer = json.loads(p.communicate(timeout=30)[0])
+        answer = json.loads(p.communicate(timeout=30 * SLOW)[0])
     equal((p.returncode, answer['complete'], places(answer)), (1, False, [5]),
           'the last one of a search that was interrupted')
 
@@ -204,8 +205,9 @@ def test_parts_and_ends(work):
 @limit(60)
 def test_interrupted(work):
     """Ctrl-C ends it and its processes, and says that there may be more."""
-    run = record(work, guest_args(work, 'dmacode', 'rounds=2000')).dir
-    with subprocess.Popen([tool('tt'), 'find', run, '*(u32 *)0x1000 && $cpu',
+    # By single steps, of so many: that lasts long enough for a slow host.
+    run = record(work, guest_args(work, 'dmacode', 'rounds=10000')).dir
+    with subprocess.Popen([tool('tt'), 'find', run, '$rsp == 1 && $cpu', '--to', str(FEW),
                            '--qemu', qemu_binary(), '--json'],
                           stdout=subprocess.PIPE, text=True) as p:
         children = f'/proc/{p.pid}/task/{p.pid}/children'
@@ -213,7 +215,7 @@ def test_interrupted(work):
         child = open(children, encoding='ascii').read().split()[0]
         os.kill(int(child), signal.SIGSTOP)     # it is not at its end before
         p.send_signal(signal.SIGINT)
-        answer = json.loads(p.communicate(timeout=30)[0])
+        answer = json.loads(p.communicate(timeout=30 * SLOW)[0])
     equal((p.returncode, answer['complete']), (1, False), 'status')
     check('interrupted' in answer['problems'], f'{answer}')
     wait_until(lambda: not os.path.exists(f'/proc/{child}'), 'the end of QEMU')

@@ -15,6 +15,7 @@ import time
 from flight import (check_window, disk_bytes, marks_of, query,
                     stop_for_digest, wait_moved)
 from guests import guest_args, linux_args, linux_disk, own_args
+from hmp import Hmp, hmp_args
 from test_gdb import symbol
 from test_gdb_lines import Packets
 from test_robust import mount_small
@@ -357,8 +358,13 @@ def test_save_to_another_disk(work):
 @limit(60)
 def test_save_is_refused(work):
     """Where there is no window to save a sentence says so."""
-    with recorder(work, [*guest_args(work, *TORTURE), '-S'], qmp=1) as vm:
+    path = os.path.join(work, 'hmp')
+    with recorder(work, [*guest_args(work, *TORTURE), '-S', *hmp_args(path)],
+                  qmp=1) as vm, Hmp(path) as hmp:
         check('not begun' in vm.qmp.error('tt-save'), 'before')
+        hmp.read_prompt()
+        hmp.send('tt save')
+        check('Error: ' in hmp.read_prompt(), 'in the monitor')
         vm.qmp.cmd('cont')
         vm.wait_serial('\n')
         check('keeps everything' in vm.qmp.hmp('tt save'), 'no window')

@@ -283,7 +283,9 @@ def test_idle(work):
     b = recorder(work, [*MACHINE, *netdevs(dgram(two, one)), *filtered(), *card(2)], 'b',
                  qmp=1)
     with a, b:
-        check(a.qmp and b.qmp, 'both are there')
+        # QMP may answer before the netdevs are there, but not before the VM runs.
+        wait_until(lambda: all(vm.qmp.cmd('query-tt')['position'] > 0 for vm in (a, b)),
+                   'both run')
         said = tt('group', 'checkpoint', a.qmp_paths[1]).stdout
         check('has its checkpoint @group-1 at position' in said, said)
         all_have({'a': a, 'b': b}, 1)

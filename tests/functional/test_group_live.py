@@ -15,15 +15,15 @@ import time
 from group_peer import Peer, incident_of
 from guests import guest_args
 from strangers import Member
-from test_group import (ROUNDS, check_rounds, free_port, friend, group_points, guest, hub,
+from test_group import (UNTIL_TOLD, check_rounds, free_port, friend, group_points, guest, hub,
                         md5_of, nic, server_args)
 from test_robust import mount_small
 from ttlib import (MACHINE, SLOW, TestFailure, Vm, check, check_exact, equal, limit,
                    one_sentence, read_bytes, recorder, tool, tt, wait_until)
 
 # The host does something between the rounds, and must find the guests running.
-SLOWLY = ROUNDS.replace('i=1\nwhile [ $i -le 20 ]; do\n',
-                        'i=1\nwhile [ $i -le 20 ]; do\n    sleep 0.5\n')
+SLOWLY = UNTIL_TOLD.replace('while [ $more -lt 5 ]; do\n',
+                            'while [ $more -lt 5 ]; do\n    sleep 0.5\n')
 # What the guest's kernel would print, in the eighth round.
 CRASH = SLOWLY.replace('sleep 0.5\n', 'sleep 0.5\n    [ $i != 8 ] || echo "Oops: a test"\n')
 
@@ -42,7 +42,7 @@ def recorded(work, server, clients, path, options=''):
     with contextlib.ExitStack() as running:
         def add(name, args):
             return running.enter_context(recorder(work, args, f'group/{name}', options,
-                                                  timeout=300, qmp=1))
+                                                  timeout=300, qmp=1, typed=True))
         vms = {'server': add('server', server_args(work, server, len(clients)))}
         if 'listen' in server:
             wait_until(lambda: os.path.exists(path), 'the server listens')
@@ -67,21 +67,37 @@ def live(work, *more):
     return text
 
 
-def check_went_on(work, vm, name, md5, most=20):
+def last_round(vm):
+    """The last round of one that is being recorded; it has not ended."""
+    check(vm.serial.count(b'TT-DONE') == 0, f'{vm.name} has ended')
+    return int(re.findall(rb'TT-ROUND (\d+) ', vm.serial)[-1])
+
+
+def check_went_on(work, name, md5, last):
     """The branch's part of the console: the rounds from where the checkpoint was."""
     text = read_bytes(os.path.join(work, 'second', f'{name}.console'))
     first = re.search(rb'TT-ROUND (\d+)', text)
-    check(first and 1 < int(first.group(1)) <= most, f'{name} did not go on: {text[-300:]}')
+    check(first and 1 < int(first.group(1)) <= last + 1,
+          f'{name} did not go on: {text[-300:]}')
 
     class Console:
         serial = text
     Console.name = name
-    check_rounds(Console, md5, int(first.group(1)), 20)
-    check(vm.serial.count(b'TT-DONE') == 0, f'{name} had ended before')
+    check_rounds(Console, md5, int(first.group(1)))
 
 
 # Each branch has a console of its own, beside its run.
 CONSOLE = ['--without', 'serial', '--', '-serial']
+UNTYPED = ['--without', 'chardev', *CONSOLE]
+
+
+def told_console(work):
+    """The same, and each branch is told at once to end after some rounds."""
+    word = os.path.join(work, 'word')
+    with open(word, 'w', encoding='ascii') as out:
+        out.write('end\n')
+    return [*UNTYPED, 'chardev:told', '-chardev',
+            f'file,id=told,path={work}/second/{{member}}.console,input-path={word}']
 
 
 def members_of_incidents(*args):
@@ -120,6 +136,7 @@ def test_two(work):
         windows = {'client2': f'{client.run}-panic-1', 'server': f'{server.run}-peer-1'}
         wait_windows(windows.values())
         client.wait_serial('TT-ROUND 9', timeout=60)
+        last = last_round(client)
         quit_all(vms)
     check_windows(work, windows, event['position'])
     md5 = md5_of(server.serial)
@@ -127,8 +144,8 @@ def test_two(work):
     live_is_told(work, signal.SIGTERM)
     live_is_told(work, signal.SIGKILL)
     second = os.path.join(work, 'second')
-    live(work, *CONSOLE, f'file:{second}/{{member}}.console')
-    check_went_on(work, client, 'client2', md5)
+    live(work, *told_console(work))
+    check_went_on(work, 'client2', md5, last)
     check('fit together' in tt('group', 'check', second).stdout, 'tt group check')
     equal(group_points(second), [], 'checkpoints that nobody asked for')
     answer = json.loads(tt('group', 'compare', os.path.join(work, 'group'), second,
@@ -182,7 +199,7 @@ def live_is_told(work, number):
     """The group has gone on, and the command gets a signal: all members end."""
     pids = []
     with subprocess.Popen([tool('tt'), 'group', 'live', os.path.join(work, 'group'), '--to',
-                           os.path.join(work, f'told{number}'), *CONSOLE, 'null'],
+                           os.path.join(work, f'told{number}'), *UNTYPED, 'null'],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         for line in process.stdout:
@@ -215,6 +232,7 @@ def test_four(work):
             windows = {name: f'{vm.run}-{"incident" if name == "client4" else "peer"}-1'
                        for name, vm in vms.items()}
             wait_windows(windows.values())
+            last = {name: last_round(vms[name]) for name in clients}
             quit_all(vms)
     folder = os.path.join(work, 'group')
     equal([sorted(p['members']) for p in group_points(folder)], [sorted(vms)],
@@ -228,11 +246,10 @@ def test_four(work):
                         'without a hub')
     check('nobody is at' in said, said)
     live_hub_fails(work, folder)
-    second = os.path.join(work, 'second')
-    live(work, '--hub', ' '.join(bad), *CONSOLE, f'file:{second}/{{member}}.console')
-    md5 = md5_of(vms['server'].serial)
+    second, md5 = os.path.join(work, 'second'), md5_of(vms['server'].serial)
+    live(work, '--hub', ' '.join(bad), *told_console(work))
     for name in clients:
-        check_went_on(work, vms[name], name, md5)
+        check_went_on(work, name, md5, last[name])
     check(b'TT-DONE own bye bye bye' in read_bytes(f'{second}/server.console'),
           'the server did not end')
     check('fit together' in tt('group', 'check', second).stdout, 'tt group check')
@@ -244,7 +261,7 @@ def live_hub_fails(work, folder):
                            '--delay x', rc=1).stderr, 'an option of the hub')
     check("--delay takes a number from 0 to 60000, not 'x'" in said, said)
     with subprocess.Popen([tool('tt'), 'group', 'live', folder, '--to', f'{work}/dies',
-                           '--hub', '', *CONSOLE, 'null'], stdout=subprocess.PIPE,
+                           '--hub', '', *UNTYPED, 'null'], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
         check('goes on from' in process.stdout.readline(), 'it goes on')
         children = read_bytes(f'/proc/{process.pid}/task/{process.pid}/children').split()
@@ -390,7 +407,7 @@ def test_hub_by_two_names(work):
     with contextlib.ExitStack() as running:
         process = running.enter_context(
             subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen',
-                              f'127.0.0.1:{port}', '--once', '--seconds', '90'],
+                              f'127.0.0.1:{port}', '--once', '--seconds', '600'],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         check('listening' in process.stdout.readline(), 'the hub listens')
         vms = {}
@@ -459,7 +476,7 @@ def test_checkpoints_too_soon(work):
                          'virtio-net-pci,netdev=net0,romfile='], qmp=1,
                   timeout=90) as vm:
         vm.wait_serial('\n')
-        with Member(path, patience=60).join() as p:
+        with Member(path).join() as p:
             for number in range(1, 300):
                 p.send(p.epoch(number))
                 time.sleep(.1)

@@ -32,18 +32,26 @@ while :; do
     ping -c 1 -W 1 10.9.0.OTHER | grep ' 0% packet loss' && echo TT-ANSWERED
 done
 '''
-# A QEMU for b only: it stands still like another one, and fails when it is told to go on.
+# A QEMU for b only: it stands still like another one, and fails when it is told to go on, once
+# there is more and more in the log of a.
 FAILS = '''#!/usr/bin/python3
-import os, re, socket, sys, time
+import json, os, re, socket, subprocess, sys, time
 line = ' '.join(sys.argv)
 if 'second/b' not in line:
     os.execv({qemu!r}, [{qemu!r}, *sys.argv[1:]])
 s = socket.socket(fileno=int(re.search(r'id=tt-live,fd=(\\d+)', line).group(1)))
 s.sendall(b'{{"QMP": {{}}}}\\n')
+a = re.search(r'(/[^,=]*second)/b', line).group(1) + '/a'
+def end():
+    done = subprocess.run([{tt!r}, 'info', a, '--json'], capture_output=True, text=True)
+    return json.loads(done.stdout)['end'] if done.returncode == 0 else None
 while True:
     asked = s.recv(4096)
     if b'cont' in asked:
-        time.sleep(2)
+        ends = set()
+        while len(ends - {{None}}) < 2:
+            ends.add(end())
+            time.sleep(.1)
         s.sendall(b'{{"error": {{"class": "x", "desc": "it cannot"}}}}\\n')
     elif asked:
         s.sendall(b'{{"return": {{}}}}\\n')
@@ -250,7 +258,7 @@ def check_leaves_nothing(work, folder):
     # One goes on and the other does not.
     fails = os.path.join(work, 'fails')
     with open(fails, 'w', encoding='ascii') as out:
-        out.write(FAILS.format(qemu=tool('qemu-system-x86_64')))
+        out.write(FAILS.format(qemu=tool('qemu-system-x86_64'), tt=tool('tt')))
     os.chmod(fails, 0o700)
     done = tt('group', 'live', folder, '--to', second, '--qemu', fails, rc=1)
     check('b does not go on: it cannot' in done.stderr, done.stderr)

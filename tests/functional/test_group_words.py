@@ -3,17 +3,15 @@
 that never met, of sockets and lists that are not what they should be."""
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
-import termios
 
+from group_peer import is_read
 from guests import guest_args
 from strangers import Member, ethernet
 from test_group import group_points, hub, nic, stop_process
@@ -255,7 +253,7 @@ def test_not_qmp(work):
         said = tt('group', 'checkpoint', vm.qmp_paths[1]).stdout
         check('has its checkpoint @group-1 at position' in said and 'nobody is connected to it'
               in said and 'tells the others' not in said, said)
-        with Member(here, patience=60).join():
+        with Member(here).join():
             said = tt('group', 'checkpoint', vm.qmp_paths[1]).stdout
             check('and tells the others' in said, said)
         vm.qmp.send('quit')
@@ -270,8 +268,7 @@ def said_of(listener, parts):
         with peer, contextlib.suppress(BrokenPipeError):
             for part in parts:
                 peer.sendall(part)
-                wait_until(lambda: not struct.unpack('i', fcntl.ioctl(
-                    peer, termios.TIOCOUTQ, bytes(4)))[0], 'it is read')
+                wait_until(lambda: is_read(peer), 'it is read')
             return asking.stderr.read()
         return asking.stderr.read()
 
@@ -334,7 +331,7 @@ def test_last_line(work):
     with subprocess.Popen([tool('tt'), 'hub', '--group', 'g', '--listen', path, '--once',
                            '--seconds', '600'], stdout=subprocess.PIPE, text=True) as process:
         check('listening' in process.stdout.readline(), 'the hub listens')
-        with Member(path, patience=60).join() as a, Member(path, patience=60).join() as b:
+        with Member(path).join() as a, Member(path).join() as b:
             b.send(b.framed(ethernet(rng, 60)))
             a.frame()                   # now the hub has heard that both are ready
             for _ in range(1099):

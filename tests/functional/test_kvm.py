@@ -8,8 +8,8 @@ import subprocess
 
 from guests import guest_args, write
 from kvm_host import IN_PARTS, Job, Moved, in_host
-from ttlib import (BUILD, MACHINE, Gdb, Vm, check, check_exact, end_of, equal, goto_exact,
-                   limit, qemu_binary, read_text, replayer, replay, run_tool,
+from ttlib import (BUILD, MACHINE, SLOW, Gdb, Vm, check, check_exact, end_of, equal,
+                   goto_exact, limit, qemu_binary, read_text, replayer, replay, run_tool,
                    stopped_replay)
 
 # Not among the guests: a disk's boot sector, which prints a letter.
@@ -114,11 +114,11 @@ def check_entered(run):
     check(run.serial.count(ENTERED.encode()) == 3, f'not as on AMD: {run.serial[-300:]}')
 
 
-@limit(100)
+@limit(200)
 def test_guests(work):
     """Bare-metal guests, one after the other in one emulated host, and travel in one."""
     runs = in_host(work, [Job(name, guest_args(work, name, APPEND.get(name)))
-                          for name in EXACT], timeout=90)
+                          for name in EXACT], timeout=180)
     landmarks = 0
     for name, run in runs.items():
         check_ended(name, run)
@@ -138,7 +138,7 @@ def boot_args(work, more):
             f'virtio-blk-pci,drive=d{more}']
 
 
-@limit(100)
+@limit(200)
 def test_inputs(work):
     """The task priority, which has two names; registers that KVM refuses by itself; INIT, also
     to a vCPU that is halted; and the doorbell of a device that was given ioeventfd=on: all is
@@ -146,7 +146,7 @@ def test_inputs(work):
     jobs = [Job('tpr64', guest_args(work, 'tpr64')),
             Job('inits', guest_args(work, 'inits')),
             Job('boot', boot_args(work, ',ioeventfd=on'))]
-    runs = in_host(work, jobs, timeout=90)
+    runs = in_host(work, jobs, timeout=180)
     check(b'end tpr=0000000000000000 faults=0000000000000002' in runs['tpr64'].serial,
           f'the guest says {runs["tpr64"].serial[-200:]}')
     check(b'boots=00000002\ninits: end' in runs['inits'].serial, 'no INIT came')
@@ -219,7 +219,7 @@ def recorded_in_parts(work, *names):
     """What check_parts says of each guest, and the runs."""
     jobs = [Job(name, guest_args(work, name, PARTS[name][0]), parts=PARTS[name][1],
                 last=PARTS[name][2], cpu=CPUS.get(name, '')) for name in names]
-    runs = in_host(work, jobs, timeout=90)
+    runs = in_host(work, jobs, timeout=180)
     seen = {}
     for name, run in runs.items():
         check_ended(name, run)
@@ -228,14 +228,14 @@ def recorded_in_parts(work, *names):
     return seen, runs
 
 
-@limit(100)
+@limit(200)
 def test_parts(work):
     """Recordings that begin and end in the midst of a guest's life."""
     seen, _ = recorded_in_parts(work, 'fp', 'selfdma')
     check(all(landmarks for landmarks, _ in seen['fp']), 'a part without landmarks')
 
 
-@limit(100)
+@limit(200)
 def test_interrupts(work):
     """The same with an interrupt on its way where they begin, and with a non-maskable
     interrupt from the monitor."""
@@ -247,7 +247,7 @@ def test_interrupts(work):
         check('vector=0x2\n' in text, f'no NMI is in the last part of {name}')
 
 
-@limit(100)
+@limit(200)
 def test_state(work):
     """The same with SMAP on, with UMIP on, and with a time stamp counter that never goes
     back."""
@@ -301,9 +301,9 @@ WRONG = {'-cpu qemu64': 'only CPU model tt-v1',
          '-machine kernel-irqchip=split': 'leave out kernel-irqchip',
          '-overcommit cpu-pm=on': 'leave out -overcommit cpu-pm',
          '-accel kvm,dirty-ring-size=4096': 'leave out dirty-ring-size'}
-START_WRONG = ''.join(f'timeout 20 qemu -L /usr/share/qemu -nodefaults -display none -S '
-                      f'{"" if "-accel" in options else "-accel kvm"} {options} -tt ready '
-                      f'> /tmp/out/hlt.wrong{n} 2>&1 < /dev/null\n'
+START_WRONG = ''.join(f'timeout {int(20 * SLOW)} qemu -L /usr/share/qemu -nodefaults '
+                      f'-display none -S {"" if "-accel" in options else "-accel kvm"} '
+                      f'{options} -tt ready > /tmp/out/hlt.wrong{n} 2>&1 < /dev/null\n'
                       for n, options in enumerate(WRONG))
 
 
@@ -319,7 +319,7 @@ def check_lost(work, run):
           f'the run goes on: {vm.stderr[-500:]}')
 
 
-@limit(120)
+@limit(220)
 def test_refusals(work):
     """gdb's breakpoints and steps are refused in a recording, and a recording while there
     are breakpoints; the VM goes on. Options that KVM cannot serve are refused, and so
@@ -343,7 +343,7 @@ def test_refusals(work):
             *(Job(name, [a for a in guest_args(work, 'mmiofp', f'nmis=1 break={how}')
                          if a != '-no-reboot'], parts=1, last=RESET)
               for name, how in (('again', 1), ('lost', 2)))]
-    runs = in_host(work, jobs, timeout=90)
+    runs = in_host(work, jobs, timeout=180)
     run = runs['hlt']
     said = read_text(os.path.join(work, 'hlt.gdb'))
     places = re.findall(r'\$([0-9a-f]{16})#', said)
@@ -372,7 +372,7 @@ def test_refusals(work):
     check_lost(work, runs['lost'])
 
 
-@limit(200)
+@limit(300)
 def test_once(work):
     """What KVM cannot emulate: in a recording TCG executes it once, and all goes on, also
     in one that began while the VM ran. Where nothing is recorded it is as with upstream,
@@ -383,7 +383,7 @@ def test_once(work):
     for name, tt in UNRECORDED.items():
         jobs.append(Job(name, guest_args(work, 'mmiofp', 'rounds=0')))
         jobs[-1].tt = tt
-    runs = in_host(work, jobs, timeout=90)
+    runs = in_host(work, jobs, timeout=180)
     for name in UNRECORDED:
         check_ended('mmiofp', runs[name])
         check(b'undefined=' in runs[name].serial,

@@ -26,12 +26,12 @@ def built(work, name):
     return path
 
 
-@limit(100)
+@limit(200)
 def test_counters(work):
     """Linux in the emulated host has AMD's counters, and they are exact: of a guest of
     KVM's alone, of its conditional branches, and without it."""
     job = Program('count', built(work, 'branch_count'))
-    in_host(work, [job], timeout=90, level0=LEVEL0_PMU)
+    in_host(work, [job], timeout=180, level0=LEVEL0_PMU)
     text = read_text(os.path.join(work, 'count.log'))
     check('AMD PMU driver' in text, 'Linux found no counters')
     counts = re.findall(r'^(\w+) rounds=(\d+) counted=(\d+) expected=(\d+)$', text, re.M)
@@ -69,7 +69,7 @@ def positions(run):
 def check_guests(work, names, more=()):
     """Each landmark of these has its count, and is where that says."""
     jobs = [*(Job(name, guest_args(work, name)) for name in names), *more]
-    runs = in_host(work, jobs, timeout=110, level0=LEVEL0_PMU)
+    runs = in_host(work, jobs, timeout=200, level0=LEVEL0_PMU)
     landmarks = 0
     for name in names:
         check_ended(name, runs[name])
@@ -84,7 +84,7 @@ def check_guests(work, names, more=()):
     return runs
 
 
-@limit(120)
+@limit(240)
 def test_guests(work):
     """Bare-metal guests. A recording can leave the counts out."""
     without = Job('without', guest_args(work, 'fp'), options=',x-omit=branch-counts')
@@ -94,13 +94,13 @@ def test_guests(work):
     check(converted(work, run, 'without-rep') > 10, 'too few candidates')
 
 
-@limit(120)
+@limit(240)
 def test_more_guests(work):
     """The others."""
     check_guests(work, EXACT[5:])
 
 
-@limit(120)
+@limit(240)
 def test_conversion(work):
     """A wrong count is found out, and can be passed over. With checkpoints a run is
     converted in parallel. A conversion that was broken off between two places goes on, and
@@ -109,7 +109,7 @@ def test_conversion(work):
     jobs = [Job('fp', guest_args(work, 'fp')),
             Job('parts', guest_args(work, 'fp', 'rounds=20000'),
                 options=',checkpoint-interval=0.1')]
-    runs = in_host(work, jobs, timeout=90, level0=LEVEL0_PMU)
+    runs = in_host(work, jobs, timeout=180, level0=LEVEL0_PMU)
     check_counted('parts', events_of(runs['parts'].dir))
     status, _, said = replayed(runs['parts'].dir)
     check(status == 0 and ' intervals' in said and 'replay exact' in said, said)

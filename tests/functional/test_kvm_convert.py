@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from test_hostile import event, events_of, first, forge, forger, initial_end
-from ttlib import (REPO, SLOW, check, equal, goto_exact, limit, qemu_binary, read_bytes,
+from ttlib import (REPO, SLOW, check, equal, fail, goto_exact, limit, qemu_binary, read_bytes,
                    run_tool, seed, short, stopped_replay, tool, tt, wait_until)
 
 PACK = os.path.join(REPO, 'tests', 'golden', 'runs', 'kvm-exits.ttrun')
@@ -353,14 +353,38 @@ def test_broken_off(work):
         shutil.rmtree(run)
 
 
+def stands(pid):
+    """It stands still, or is gone."""
+    return read_bytes(f'/proc/{pid}/stat').rpartition(b')')[2].split()[:1] in ([b'T'], [])
+
+
+@contextlib.contextmanager
+def stopped_converter(work):
+    """A run, its log, a replay of it, and the process that converts for it: this one stands
+    still in the midst of that."""
+    for _ in PAUSES:
+        run, log = fresh(work, 'run')
+        with started(run) as p:
+            wait_until(lambda path=run, q=p: os.path.exists(f'{path}/log.new') or
+                       q.poll() is not None, 'a conversion')
+            child = converter_of(p)
+            with contextlib.suppress(ProcessLookupError):
+                if child:
+                    os.kill(child, signal.SIGSTOP)
+                    wait_until(lambda pid=child: stands(pid), 'it stands still')
+            if child and os.path.exists(f'{run}/log.new'):
+                yield run, log, p, child
+                return
+    fail('it was done before it was stopped')
+
+
 @limit(60)
 def test_told_to_end(work):
     """Told to end, the process leaves nothing of what it began, and a replay does not
     take the run for converted."""
-    run, log = fresh(work, 'run')
-    with started(run) as p:
-        wait_until(lambda: os.path.exists(f'{run}/log.new'), 'a conversion')
-        os.kill(converter_of(p), signal.SIGINT)
+    with stopped_converter(work) as (run, log, p, child):
+        os.kill(child, signal.SIGINT)
+        os.kill(child, signal.SIGCONT)
         equal(p.wait(60 * SLOW), 1, 'status')
     said = read_bytes(f'{run}.said').decode()
     check('could not be converted' in said or 'was killed by signal 2' in said, said)
@@ -398,10 +422,7 @@ def test_two_at_once(work):
     check('is being recorded' in said, said)
     check_kept(run, log, 'growing')
     os.close(directory)
-    with started(run) as p:
-        wait_until(lambda: os.path.exists(f'{run}/log.new'), 'a conversion')
-        child = converter_of(p)
-        os.kill(child, signal.SIGSTOP)
+    with stopped_converter(work) as (run, log, p, child):
         status, _, said = replayed(run)
         equal(status, 1, said)
         check(BUSY in said, said)

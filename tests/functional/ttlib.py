@@ -122,6 +122,17 @@ def wait_until(condition, what, timeout=20):
         time.sleep(0.01)
 
 
+def listens(path):
+    """Does a process listen at the path of a socket? That it is there may be earlier, and
+    to connect would stop the VM."""
+    accepts = 1 << 16                   # __SO_ACCEPTCON of the kernel
+    for line in read_text('/proc/net/unix').splitlines()[1:]:
+        words = line.split(maxsplit=7)
+        if len(words) == 8 and words[7] == path and int(words[3], 16) & accepts:
+            return True
+    return False
+
+
 class QmpError(TestFailure):
     """QEMU answered a command with an error."""
 
@@ -225,6 +236,14 @@ class Qmp:
             raise
         except TestFailure as error:
             raise TestFailure(f'{command}: {error}') from None
+
+    def cmds(self, *commands):
+        """Commands that come to QEMU in one piece, however slow this process is."""
+        numbers = range(self.next_id, self.next_id + len(commands))
+        self.next_id += len(commands)
+        self.sock.sendall(b''.join(json.dumps({'execute': command, 'id': number}).encode() +
+                                   b'\n' for command, number in zip(commands, numbers)))
+        return [self.answer(number) for number in numbers]
 
     def error(self, command, **arguments):
         """Runs a command that must fail; returns its message."""
@@ -594,17 +613,6 @@ def end_of(vm):
 
 # gdb gives up on who says nothing for 2 s, as a QEMU does on a busy host.
 GDB_PATIENCE = f'set remotetimeout {int(60 * SLOW)}'
-
-
-def listens(path):
-    """Does a process listen at the path of a socket? That it is there may be earlier, and
-    to connect would stop the VM."""
-    accepts = 1 << 16                   # __SO_ACCEPTCON of the kernel
-    for line in read_text('/proc/net/unix').splitlines()[1:]:
-        words = line.split(maxsplit=7)
-        if len(words) == 8 and words[7] == path and int(words[3], 16) & accepts:
-            return True
-    return False
 
 
 class Gdb:

@@ -5,7 +5,7 @@ emulated host (kvm_host.py) a device behind an IOMMU, and level 1 binds it to vf
 import os
 
 from kvm_host import Job, in_host
-from ttlib import read_text
+from ttlib import SLOW, read_text
 
 SLOT = 5
 PLACE = f'0000:00:{SLOT:02x}.0'
@@ -17,8 +17,8 @@ echo vfio-pci > $d/driver_override
 [ ! -e $d/driver ] || echo {PLACE} > $d/driver/unbind
 echo {PLACE} > /sys/bus/pci/drivers_probe
 '''
-SMALL_VM = ' '.join(['timeout 60 qemu -L /usr/share/qemu -accel tcg -M pc -m 16',
-                     '-nodefaults -display none', *PASSED_ON])
+SMALL_VM = ' '.join([f'timeout {int(60 * SLOW)} qemu -L /usr/share/qemu -accel tcg -M pc',
+                     '-m 16 -nodefaults -display none', *PASSED_ON])
 
 
 def asked(name, options, *commands):

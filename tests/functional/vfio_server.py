@@ -290,8 +290,9 @@ def main():
     parser.add_argument('--clients', type=int, default=1)
     args = parser.parse_args()
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(args.socket)
+    listener.bind(f'{args.socket}.new')
     listener.listen()
+    os.rename(f'{args.socket}.new', args.socket)        # it is there once somebody listens
     for i in range(args.clients):
         sock = listener.accept()[0]
         lies = None if args.lies is None else Lies(args.lies + i, args.grace)
