@@ -36,7 +36,6 @@ static void coroutine_fn save_and_resume(void *opaque)
     tt_wait(tt_task_step, &s->task);
     if (s->task.err) {
         monitor_printf(s->mon, "Error: %s\n", error_get_pretty(s->task.err));
-        error_free(s->task.err);
     } else {
         monitor_printf(s->mon, "saved in %s\n", tt_printable(s->task.dir));
     }
