@@ -191,29 +191,27 @@ static void return_from(Vcpu *v, Call *c)
     stand(v, c->from, c->from_slot);
 }
 
-/* Is a caller's return address shortly above @sp? Then large frames lie between. */
-static bool is_same_stack(const TtCallstack *s, const Vcpu *v, uint64_t sp)
+/* Is a return address of @c's callers at @sp, or shortly above? Then large frames lie
+ * between. */
+static bool is_same_stack(const TtCallstack *s, const Vcpu *v, const Call *c, uint64_t sp)
 {
-    const Call *c = call_to(s, v, v->node, v->slot);
-
-    for (unsigned i = 0; c && c->from_slot > c->at.b && i < TT_CALLSTACK_DEPTH; i++) {
+    for (unsigned i = 0; c && c->at.b != sp && i < TT_CALLSTACK_DEPTH; i++) {
         if (c->from_slot > sp) {
             return c->from_slot - sp < NEAR;
         }
-        c = call_to(s, v, c->from, c->from_slot);
+        c = c->from_slot > c->at.b ? call_to(s, v, c->from, c->from_slot) : NULL;
     }
-    return false;
+    return c && c->at.b == sp;
 }
 
 /* Calls whose return address is not on the stack any more: a longjmp, or a kernel that fills
  * the CPU's return buffer. */
 static void drop_dead(TtCallstack *s, Vcpu *v, uint64_t sp)
 {
-    while (v->slot && v->slot <= sp &&
-           (sp - v->slot < NEAR || is_same_stack(s, v, sp))) {
+    while (v->slot && v->slot <= sp) {
         Call *c = call_to(s, v, v->node, v->slot);
 
-        if (!c) {
+        if (!c || (sp - v->slot >= NEAR && !is_same_stack(s, v, c, sp))) {
             break;
         }
         return_from(v, c);
@@ -322,6 +320,7 @@ static void leave(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
 {
     bool to_low = !is_high(pc) && is_high(v->block->at);
     TtCallNode *n = v->node;
+    Call *c;
 
     while (n->parent && !(n->is_entry && !(to_low && is_high(n->parent->function)))) {
         n = n->parent;
@@ -330,9 +329,10 @@ static void leave(TtCallstack *s, Vcpu *v, uint64_t pc, uint64_t sp)
     if (to_low) {
         v->space = s->ops->space(s->opaque);
     }
-    /* Of another thread with the same stack, it may be the place of another call; a longjmp
-     * may have left it a bit below. */
-    stand(v, n, n->slot + CLOSE > sp && call_to(s, v, n, n->slot) ? n->slot : 0);
+    /* Of another thread in the same function, it is the place of another call; a longjmp may
+     * have left it below. */
+    c = call_to(s, v, n, n->slot);
+    stand(v, n, c && (n->slot + CLOSE > sp || is_same_stack(s, v, c, sp)) ? n->slot : 0);
 }
 
 /* Does what was not asked for begin at @pc? */

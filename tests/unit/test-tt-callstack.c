@@ -482,8 +482,8 @@ static void test_two_threads(void)
     finish(&g);
 }
 
-/* A longjmp out of functions with large frames, 50 times; and a call on another stack, below
- * all callers by as much. */
+/* A longjmp out of functions with large frames, 50 times, with an interrupt behind each but
+ * the last; and a call on another stack, below all callers by as much. */
 static void test_longjmp_far(void)
 {
     Guest g;
@@ -500,6 +500,11 @@ static void test_longjmp_far(void)
         run(&g, 0x400, TT_CALL_CALL);
         g.sp -= 0x40000;
         run(&g, 0x500, TT_CALL_JUMP);
+        if (i < 49) {
+            g.sp = 0xffff8;
+            run(&g, 0x205, TT_CALL_NEXT);
+            run(&g, KERNEL + 0x900, TT_CALL_LEAVE);
+        }
     }
     g.sp = 0xa0000;
     run(&g, 0x600, TT_CALL_CALL);
@@ -510,6 +515,27 @@ static void test_longjmp_far(void)
     saw(&g, "200;300;400;500@200", 98);
     saw(&g, "200;300;400;500@500", 100);
     saw(&g, "200;300;400;500;700@700", 2);
+    finish(&g);
+}
+
+/* The same where the caller's own call is not known. */
+static void test_longjmp_far_of_unknown(void)
+{
+    Guest g;
+
+    begin(&g, 1000);
+    for (int i = 0; i < 50; i++) {
+        g.sp = 0xffff8;
+        run(&g, 0x200, TT_CALL_CALL);
+        g.sp -= 8;
+        run(&g, 0x300, TT_CALL_CALL);
+        g.sp -= 0x80000;
+        run(&g, 0x400, TT_CALL_JUMP);
+    }
+    end(&g);
+    saw(&g, "@200", 2);
+    saw(&g, "300;400@200", 98);
+    saw(&g, "300;400@400", 100);
     finish(&g);
 }
 
@@ -744,6 +770,7 @@ int main(int argc, char **argv)
     g_test_add_func("/callstack/longjmp-after-call", test_longjmp_after_call);
     g_test_add_func("/callstack/two-threads", test_two_threads);
     g_test_add_func("/callstack/longjmp-far", test_longjmp_far);
+    g_test_add_func("/callstack/longjmp-far-of-unknown", test_longjmp_far_of_unknown);
     g_test_add_func("/callstack/smm", test_smm);
     g_test_add_func("/callstack/guest", test_guest);
     g_test_add_func("/callstack/interrupted-twice", test_interrupted_twice);
