@@ -26,8 +26,10 @@
  * nothing (some 5 ns).
  *
  * Either side spins for as long as it takes to leave a block, or to serve a
- * request, before it sleeps: waking a thread costs more than most requests do.
- * Nothing but time depends on `inherited` and `left`.
+ * request, before it sleeps: waking a thread costs more than most requests do. It
+ * sleeps at once if the other one was seen last on the host CPU that it is on itself:
+ * on a busy host that one cannot run before.
+ * Nothing but time depends on `inherited`, `left` and the CPUs.
  *
  * tests/functional/test_token.py is the torture of this file.
  */
@@ -55,6 +57,7 @@ static unsigned queued, served, left;   /* free-running counts */
 static bool inherited;                   /* the vCPU has given the token away */
 static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
+static int vcpu_on, other_on;       /* host CPUs: where guest code began, who asked last */
 static QemuEvent all_served, turn_over;
 static QemuSemaphore has_left;      /* guest code, which somebody waits for */
 
@@ -138,6 +141,22 @@ static void wait_for_exit(void)
     }
 }
 
+/* Asks the vCPU to leave guest code, and waits a little. */
+static void ask(void)
+{
+    int here = sched_getcpu();
+
+    qatomic_set(&other_on, here);
+    tt_token_kick();
+    for (unsigned n = 1; n < SPINS && here != qatomic_read(&vcpu_on) &&
+         !qatomic_read(&inherited); n++) {
+        if (n % KICK_EVERY == 0) {
+            tt_token_kick();        /* one may be lost: TT_HOOK_KICK_LATE */
+        }
+        cpu_relax();
+    }
+}
+
 static void enqueue(void)
 {
     if (!qatomic_read(&active)) {
@@ -152,12 +171,7 @@ static void enqueue(void)
     if (qatomic_read(&in_guest) && tt_backend->hold_us) {
         wait_for_exit();
     } else if (qatomic_read(&in_guest)) {
-        for (unsigned n = 0; n < SPINS && !qatomic_read(&inherited); n++) {
-            if (n % KICK_EVERY == 0) {
-                tt_token_kick();    /* one may be lost: TT_HOOK_KICK_LATE */
-            }
-            cpu_relax();
-        }
+        ask();
     }
 }
 
@@ -205,6 +219,7 @@ bool tt_token_is_wanted(void)
 bool tt_token_yield(void (*before)(void))
 {
     unsigned goal;
+    int here = sched_getcpu();
 
     assert(mine && bql_locked());
     if (!tt_token_is_wanted()) {
@@ -215,7 +230,7 @@ bool tt_token_yield(void (*before)(void))
     goal = qatomic_read(&queued);
     bql_unlock();
     qatomic_set(&inherited, true);
-    for (unsigned n = 0; n < SPINS &&
+    for (unsigned n = 0; n < SPINS && here != qatomic_read(&other_on) &&
          (int)(qatomic_read(&left) - goal) < 0; n++) {
         cpu_relax();
     }
@@ -236,6 +251,7 @@ bool tt_token_yield(void (*before)(void))
 
 void tt_token_enter_guest(bool slice)
 {
+    qatomic_set(&vcpu_on, sched_getcpu());
     /* T3: a slice is not cut short. If an exit is waited for, the slice ends there. */
     qatomic_set(&in_guest, !slice || tt_backend->hold_us);
     smp_mb();                                   /* T1 */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A copy of what the vCPUs cache of page tables: the entries of their TLBs, and the code
- * pages that control has entered. The guest sees both by accessed bits (hazard 1), so a
- * state that stands where the TLB is not empty needs them.
+ * What the vCPUs cache of page tables: the entries of their TLBs, and the code pages that
+ * control has entered. The guest sees both by accessed bits (hazard 1), so a state that
+ * stands where the TLB is not empty needs a copy of them. And a flush of the TLB, which is
+ * larger than QEMU's, empties only what was filled.
  *
  * A copy holds host addresses and numbers of sections. It is good in this process,
  * and only until the memory map changes.
@@ -15,6 +16,7 @@
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-undo-tcg.h"
 #include "accel-tt/tcg/tt-watch.h"
 #include "accel-tt/tt-vcpus.h"
 #include "pages/tt-pageset.h"
@@ -48,6 +50,79 @@ struct TtTlbs {
     unsigned n_vcpus;
     Vcpu vcpus[];
 };
+
+/* ---- a flush ---- */
+
+#define TLB_SIZE (1u << TT_HOOK_TLB_BITS)
+
+/* Entries of a table that may not be empty. */
+typedef struct Filled {
+    const CPUTLBEntry *table;   /* NULL: nothing is known */
+    uint64_t bits[TLB_SIZE / 64];
+} Filled;
+
+static Filled filled[TT_VCPUS_MAX][NB_MMU_MODES];
+
+/* NULL: the vCPU is one too many to be recorded. */
+static Filled *filled_of(CPUState *cpu, int mmu_idx)
+{
+    return (unsigned)cpu->cpu_index < TT_VCPUS_MAX ? &filled[cpu->cpu_index][mmu_idx] : NULL;
+}
+
+static void note_filled(CPUState *cpu, int mmu_idx, size_t index)
+{
+    Filled *all = filled_of(cpu, mmu_idx);
+
+    if (all) {
+        all->bits[index % TLB_SIZE / 64] |= 1ull << index % 64;
+    }
+}
+
+void tt_tlb_fills(CPUState *cpu, int mmu_idx, uint64_t addr)
+{
+    note_filled(cpu, mmu_idx, addr >> TARGET_PAGE_BITS);
+    if (tt_stores_are_logged()) {
+        tt_undo_tlb_changes(cpu, mmu_idx, addr);
+    }
+}
+
+void tt_tlbs_unknown(CPUState *cpu)
+{
+    if (filled_of(cpu, 0)) {
+        memset(filled_of(cpu, 0), 0, sizeof(filled[0]));
+    }
+}
+
+static void empty(Filled *all, CPUTLBEntry *table)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(all->bits); i++) {
+        for (; all->bits[i]; all->bits[i] &= all->bits[i] - 1) {
+            memset(&table[i * 64 + ctz64(all->bits[i])], -1, sizeof(*table));
+        }
+    }
+}
+
+bool tt_tlb_flush(CPUState *cpu, int mmu_idx)
+{
+    CPUTLBDesc *d = &cpu->neg.tlb.d[mmu_idx];
+    CPUTLBDescFast *f = &cpu->neg.tlb.f[mmu_idx];
+    Filled *all = filled_of(cpu, mmu_idx);
+
+    if (!all || f->mask != (TLB_SIZE - 1) << CPU_TLB_ENTRY_BITS) {
+        return false;
+    }
+    if (all->table != f->table) {
+        *all = (Filled) { .table = f->table };
+        return false;
+    }
+    empty(all, f->table);
+    memset(d->vtable, -1, sizeof(d->vtable));
+    d->n_used_entries = d->vindex = 0;
+    d->large_page_addr = d->large_page_mask = -1;
+    return true;
+}
+
+/* ---- copies ---- */
 
 static bool is_empty(const CPUTLBEntry *e)
 {
@@ -128,8 +203,9 @@ static CPUTLBEntry asking(CPUTLBEntry out)
     return out;
 }
 
-static void load_mode(CPUTLB *tlb, const Mode *m)
+static void load_mode(CPUState *cpu, const Mode *m)
 {
+    CPUTLB *tlb = &cpu->neg.tlb;
     CPUTLBDesc *d = &tlb->d[m->mode];
     CPUTLBDescFast *f = &tlb->f[m->mode];
 
@@ -137,6 +213,7 @@ static void load_mode(CPUTLB *tlb, const Mode *m)
         const Entry *e = &m->entries[i];
 
         if (i < m->n_table) {
+            note_filled(cpu, m->mode, e->index);
             f->table[e->index] = asking(e->entry);
             d->fulltlb[e->index] = e->full;
         } else {
@@ -164,7 +241,7 @@ void tt_tlbs_load(const TtTlbs *t)
         tlb_flush(cpu);
         qemu_spin_lock(&tlb->c.lock);
         for (unsigned j = 0; j < v->n_modes; j++) {
-            load_mode(tlb, &v->modes[j]);
+            load_mode(cpu, &v->modes[j]);
             tlb->c.dirty |= 1 << v->modes[j].mode;
         }
         qemu_spin_unlock(&tlb->c.lock);

@@ -58,7 +58,7 @@ static void note_host(const void *at, size_t len)
     tt_undoring_note(undo.ring, TT_OLD_TLB, (uintptr_t)at, at, len);
 }
 
-void tt_tlb_changes_slow(CPUState *cpu, int mmu_idx, uint64_t addr)
+void tt_undo_tlb_changes(CPUState *cpu, int mmu_idx, uint64_t addr)
 {
     CPUTLBDesc *d = &cpu->neg.tlb.d[mmu_idx];
     CPUTLBDescFast *f = &cpu->neg.tlb.f[mmu_idx];

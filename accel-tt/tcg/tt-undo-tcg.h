@@ -14,6 +14,8 @@ extern const TtVcpuUndo tt_tcg_undo;
 
 /* Control has entered a code page for the first time. */
 void tt_undo_entered(struct CPUState *cpu, uint64_t key);
+/* The entry of @addr in the TLB of this mode is about to change, and the victims. */
+void tt_undo_tlb_changes(struct CPUState *cpu, int mmu_idx, uint64_t addr);
 /* A TLB was flushed, which no note undoes. */
 void tt_undo_bar(void);
 

@@ -20,8 +20,6 @@ extern bool tt_watches_ram;
 /* An undo log is being filled: no page counts as dirty for a TLB, so that each store of a
  * vCPU is told before it is made. Implies tt_watches_ram. */
 extern bool tt_logs_stores;
-/* The entry of @addr in the TLB of this mode is about to change, and the victims. */
-void tt_tlb_changes_slow(struct CPUState *cpu, int mmu_idx, uint64_t addr);
 /* The last of these calls was for bytes at whose writes the vCPU is to stop. */
 extern bool tt_store_stops;
 bool tt_ram_stored_slow(uint64_t ram_addr, unsigned size);
@@ -41,13 +39,6 @@ static inline bool tt_ram_is_watched(void)
 static inline bool tt_stores_are_logged(void)
 {
     return __builtin_expect(tt_logs_stores, 0);
-}
-
-static inline void tt_tlb_changes(struct CPUState *cpu, int mmu_idx, uint64_t addr)
-{
-    if (tt_stores_are_logged()) {
-        tt_tlb_changes_slow(cpu, mmu_idx, addr);
-    }
 }
 
 /* A vCPU is about to write RAM of a page that is not dirty. True: its writes are watched,

@@ -333,17 +333,6 @@ static inline void tt_fetch(struct CPUState *cpu, uint64_t pc, uint32_t flags)
     }
 }
 
-/*
- * An entry that was pushed out of the TLB is found again whatever its flags say:
- * "not dirty" stands there as long as there are blocks of the page.
- * @cmp: its address, with flags (QEMU's TLB_INVALID_MASK among them).
- */
-static inline bool tt_victim_hit(uint64_t cmp, uint64_t page)
-{
-    return tt_remedy(TT_OMIT_VICTIMS) &&
-        (cmp & (TT_HOOK_TLB_INVALID | ~0xfffull)) == page;
-}
-
 /* A virtual page comes into the TLB; @written: it may be written without another
  * call. Replays keep it for searches; recordings keep which page tables are in use. */
 void tt_page_touched_slow(uint64_t addr, bool written);
@@ -494,6 +483,7 @@ void tt_past_debugger(void *handler);
 #include "tt/hooks-branches.h"
 #include "tt/hooks-gdb.h"
 #include "tt/hooks-kvm.h"
+#include "tt/hooks-tcg.h"
 #include "tt/hooks-undo.h"
 #include "tt/hooks-vfio.h"
 
