@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the link between two VMs carries: a bulk transfer between two Linux guests over
-upstream's netdev stream and over netdev tt, plain and recorded; bytes of the logs.
+upstream's netdev stream and over netdev tt, plain and recorded; bytes of the logs. The
+ratios are of the best of all rounds, and the medians of those of each round.
 
   tests/bench/bench-group.py [-n MEGABYTES] [--times N] [--key] [--hub]"""
 
 import argparse
 import os
 import re
+import statistics
 import sys
 import tempfile
 
@@ -126,8 +128,9 @@ def main():
     for what, a, b in (('tt over stream, plain', ('stream', False), ('tt', False)),
                        ('tt over stream, recorded', ('stream', True), ('tt', True)),
                        ('tt recorded over stream plain', ('stream', False), ('tt', True))):
-        print(f'{what}: {best[a][0] / best[b][0]:.2f} of the speed, by CPU time '
-              f'{best[a][1] / best[b][1]:.2f}')
+        rounds = statistics.median(x[0] / y[0] for x, y in zip(seen[a], seen[b]))
+        print(f'{what}: {best[a][0] / best[b][0]:.2f} of the speed (of each round '
+              f'{rounds:.2f}), by CPU time {best[a][1] / best[b][1]:.2f}')
 
 
 if __name__ == '__main__':
