@@ -27,8 +27,8 @@
  *
  * Either side spins for as long as it takes to leave a block, or to serve a
  * request, before it sleeps: waking a thread costs more than most requests do. It
- * sleeps at once if the other one was seen last on the host CPU that it is on itself:
- * on a busy host that one cannot run before.
+ * hardly spins if the other one was seen last on the host CPU that it is on itself: that
+ * one cannot run there before it sleeps.
  * Nothing but time depends on `inherited`, `left` and the CPUs.
  *
  * tests/functional/test_token.py is the torture of this file.
@@ -57,7 +57,8 @@ static unsigned queued, served, left;   /* free-running counts */
 static bool inherited;                   /* the vCPU has given the token away */
 static bool in_guest;
 static bool turn;                   /* the vCPU is to be next */
-static int vcpu_on, other_on;       /* host CPUs: where guest code began, who asked last */
+/* Host CPUs: where guest code began, and who asked last. -1: nobody yet. */
+static int vcpu_on = -1, other_on = -1;
 static QemuEvent all_served, turn_over;
 static QemuSemaphore has_left;      /* guest code, which somebody waits for */
 
@@ -144,12 +145,10 @@ static void wait_for_exit(void)
 /* Asks the vCPU to leave guest code, and waits a little. */
 static void ask(void)
 {
-    int here = sched_getcpu();
+    bool is_here = qatomic_read(&vcpu_on) == qatomic_read(&other_on);
+    unsigned spins = is_here ? KICK_EVERY + 1 : SPINS;
 
-    qatomic_set(&other_on, here);
-    tt_token_kick();
-    for (unsigned n = 1; n < SPINS && here != qatomic_read(&vcpu_on) &&
-         !qatomic_read(&inherited); n++) {
+    for (unsigned n = 0; n < spins && !qatomic_read(&inherited); n++) {
         if (n % KICK_EVERY == 0) {
             tt_token_kick();        /* one may be lost: TT_HOOK_KICK_LATE */
         }
@@ -166,6 +165,7 @@ static void enqueue(void)
         qemu_event_wait(&turn_over);            /* T3 */
     }
     counted = true;
+    qatomic_set(&other_on, sched_getcpu());
     qatomic_inc(&queued);
     smp_mb();                                   /* T1 */
     if (qatomic_read(&in_guest) && tt_backend->hold_us) {
@@ -219,7 +219,7 @@ bool tt_token_is_wanted(void)
 bool tt_token_yield(void (*before)(void))
 {
     unsigned goal;
-    int here = sched_getcpu();
+    int here;
 
     assert(mine && bql_locked());
     if (!tt_token_is_wanted()) {
@@ -228,6 +228,7 @@ bool tt_token_yield(void (*before)(void))
     assert(nest == 0);
     before();
     goal = qatomic_read(&queued);
+    here = sched_getcpu();
     bql_unlock();
     qatomic_set(&inherited, true);
     for (unsigned n = 0; n < SPINS && here != qatomic_read(&other_on) &&

@@ -5,7 +5,7 @@
  * takes in a file by the network spends a tenth of its time there.
  *
  * A block that is found must be what the hash table would give. That has each valid block
- * once; the flags of one that is not valid any more differ from all that are asked for, and
+ * once; the cflags of one that is not valid any more differ from all that are asked for, and
  * its memory is used again only after a flush of all blocks, which are counted. A place is
  * an address of the host, which is that of one byte of RAM until a piece of RAM comes or
  * goes; these are counted, too.

@@ -14,6 +14,7 @@
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-fetch.h"
+#include "accel-tt/tcg/tt-tlb.h"
 #include "accel-tt/tcg/tt-undo-tcg.h"
 #include "accel-tt/tt-position.h"
 #include "accel-tt/tt-vcpus.h"
@@ -63,6 +64,7 @@ static void stop(void)
 void tt_fetch_mode_changed(void)
 {
     stop();
+    tt_tlbs_unknown();
     if (tt_on()) {
         tt_fetch_start();
     }

@@ -233,7 +233,6 @@ static void change_mode(CPUState *cpu)
     cpu->icount_budget = 0;
     cpu->icount_extra = 0;
     cpu->neg.icount_decr.u16.low = 0;
-    tt_tlbs_unknown(cpu);
     /* Also the address spaces without entries get a table of the new size. */
     qemu_spin_lock(&cpu->neg.tlb.c.lock);
     cpu->neg.tlb.c.dirty = MAKE_64BIT_MASK(0, NB_MMU_MODES);

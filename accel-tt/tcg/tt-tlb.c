@@ -2,8 +2,8 @@
 /*
  * What the vCPUs cache of page tables: the entries of their TLBs, and the code pages that
  * control has entered. The guest sees both by accessed bits (hazard 1), so a state that
- * stands where the TLB is not empty needs a copy of them. And a flush of the TLB, which is
- * larger than QEMU's, empties only what was filled.
+ * stands where the TLB is not empty needs a copy of them. And since the TLB is larger than
+ * QEMU's, a flush empties only what was filled.
  *
  * A copy holds host addresses and numbers of sections. It is good in this process,
  * and only until the memory map changes.
@@ -11,7 +11,7 @@
  * Translated code may have come to a page since, and pages count as not written after
  * a restore. So an entry for writing goes the slow way once, which looks.
  *
- * Context: vCPU thread, outside cpu_exec, BQL held.
+ * Context: BQL held. Fills: vCPU thread, in guest code; copies: outside cpu_exec.
  */
 #include "qemu/osdep.h"
 #include "accel-tt/tcg/tt-tlb.h"
@@ -57,7 +57,7 @@ struct TtTlbs {
 
 /* Entries of a table that may not be empty. */
 typedef struct Filled {
-    const CPUTLBEntry *table;   /* NULL: nothing is known */
+    bool is_known;
     uint64_t bits[TLB_SIZE / 64];
 } Filled;
 
@@ -86,11 +86,9 @@ void tt_tlb_fills(CPUState *cpu, int mmu_idx, uint64_t addr)
     }
 }
 
-void tt_tlbs_unknown(CPUState *cpu)
+void tt_tlbs_unknown(void)
 {
-    if (filled_of(cpu, 0)) {
-        memset(filled_of(cpu, 0), 0, sizeof(filled[0]));
-    }
+    memset(filled, 0, sizeof(filled));
 }
 
 static void empty(Filled *all, CPUTLBEntry *table)
@@ -102,17 +100,17 @@ static void empty(Filled *all, CPUTLBEntry *table)
     }
 }
 
-bool tt_tlb_flush(CPUState *cpu, int mmu_idx)
+bool tt_tlb_flush(CPUState *cpu, int mmu_idx, uintptr_t mask)
 {
     CPUTLBDesc *d = &cpu->neg.tlb.d[mmu_idx];
     CPUTLBDescFast *f = &cpu->neg.tlb.f[mmu_idx];
     Filled *all = filled_of(cpu, mmu_idx);
 
-    if (!all || f->mask != (TLB_SIZE - 1) << CPU_TLB_ENTRY_BITS) {
+    if (!all) {
         return false;
     }
-    if (all->table != f->table) {
-        *all = (Filled) { .table = f->table };
+    if (!all->is_known || f->mask != mask || mask != (TLB_SIZE - 1) << CPU_TLB_ENTRY_BITS) {
+        *all = (Filled) { .is_known = true };
         return false;
     }
     empty(all, f->table);

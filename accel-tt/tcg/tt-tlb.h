@@ -18,7 +18,7 @@ size_t tt_tlbs_bytes(const TtTlbs *t);
 /* The next write through any entry asks whether there is code on the page, and tells that
  * it is written. */
 void tt_tlbs_ask(void);
-/* The mode of -tt changes: what @cpu's TLBs hold is not known. */
-void tt_tlbs_unknown(CPUState *cpu);
+/* The mode of -tt changes: what the TLBs hold is not known. */
+void tt_tlbs_unknown(void);
 
 #endif
