@@ -8,6 +8,7 @@ version that was acknowledged must hold what they should.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -62,6 +63,14 @@ def write_disk(work, path, *commands):
         check('failed' not in said and 'rror' not in said, f'{commands}: {said}')
 
 
+def takes_lock(file):
+    """The process that held it is gone, and has closed all that it had open."""
+    with contextlib.suppress(BlockingIOError):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
 class NbdServer:
     """qemu-nbd: an image on a Unix socket, for as many clients as come."""
 
@@ -77,9 +86,9 @@ class NbdServer:
         return self
 
     def __exit__(self, *unused):
-        with open(self.pid_file, encoding='ascii') as f:
+        with open(self.pid_file, 'r+', encoding='ascii') as f:
             os.kill(int(f.read()), signal.SIGTERM)
-        wait_until(lambda: not os.path.exists(self.socket), 'the end of qemu-nbd')
+            wait_until(lambda: takes_lock(f), 'the end of qemu-nbd')
 
 
 def lives_on(vm):
