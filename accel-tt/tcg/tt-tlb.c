@@ -57,7 +57,7 @@ struct TtTlbs {
 
 /* Entries of a table that may not be empty. */
 typedef struct Filled {
-    bool is_known;
+    bool is_known;              /* the table was flushed in this mode of -tt */
     uint64_t bits[TLB_SIZE / 64];
 } Filled;
 
@@ -100,6 +100,7 @@ static void empty(Filled *all, CPUTLBEntry *table)
     }
 }
 
+/* As tlb_mmu_flush_locked, which knows no vCPU. */
 bool tt_tlb_flush(CPUState *cpu, int mmu_idx, uintptr_t mask)
 {
     CPUTLBDesc *d = &cpu->neg.tlb.d[mmu_idx];

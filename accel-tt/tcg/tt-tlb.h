@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Copies of what the vCPUs remember of page tables, for checkpoints that stand where
- * the TLB is not empty.
- * They are operations of the backend: accel-tt/tt-vcpu-backend.h.
+ * What the vCPUs remember of page tables: copies, for checkpoints that stand where the TLB
+ * is not empty (operations of the backend: accel-tt/tt-vcpu-backend.h), and which entries a
+ * flush has to empty (include/tt/hooks-tcg.h).
  *
- * Context: vCPU thread, outside cpu_exec, BQL held. No I/O.
+ * Context: vCPU thread, outside cpu_exec, BQL held; tt_tlbs_unknown: any thread, the VM
+ * stopped, BQL held. No I/O.
  */
 #ifndef TT_TLB_H
 #define TT_TLB_H
