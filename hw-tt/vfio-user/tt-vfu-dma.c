@@ -137,6 +137,27 @@ bool tt_vfu_ranges_hold(const TtVfuRanges *r, uint64_t addr, uint64_t size,
     return false;
 }
 
+void tt_vfu_ranges_set_host(TtVfuRanges *r, uint64_t addr, uint8_t *host)
+{
+    unsigned at = first_behind(r, addr);
+
+    assert(at < r->n && r->items[at].addr == addr);
+    r->items[at].host = host;
+}
+
+uint8_t *tt_vfu_ranges_host(const TtVfuRanges *r, uint64_t addr, uint64_t size,
+                            bool is_write)
+{
+    unsigned at = first_behind(r, addr);
+    const TtVfuRange *i = &r->items[at];
+
+    if (!size || at == r->n || i->addr > addr || size > i->size ||
+        addr - i->addr > i->size - size || !i->host || (is_write && !i->can_write)) {
+        return NULL;
+    }
+    return i->host + (addr - i->addr);
+}
+
 void tt_vfu_ranges_clear(TtVfuRanges *r)
 {
     g_free(r->items);

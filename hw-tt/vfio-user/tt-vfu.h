@@ -134,6 +134,7 @@ size_t tt_vfu_put_dma_reply(uint8_t *out, const TtVfuDma *d);
 typedef struct TtVfuRange {
     uint64_t addr, size;
     bool can_write;
+    uint8_t *host;                  /* where its bytes are; NULL: not said */
 } TtVfuRange;
 
 typedef struct TtVfuRanges {
@@ -149,6 +150,11 @@ bool tt_vfu_ranges_remove(TtVfuRanges *r, uint64_t addr, uint64_t size);
 /* Do they cover all of it? Neighbours count as one. */
 bool tt_vfu_ranges_hold(const TtVfuRanges *r, uint64_t addr, uint64_t size,
                         bool is_write);
+/* There is a range that begins at @addr. @host: its bytes, as long as it is here. */
+void tt_vfu_ranges_set_host(TtVfuRanges *r, uint64_t addr, uint8_t *host);
+/* Where the bytes of all of it are; NULL: not in one range that says it and allows it. */
+uint8_t *tt_vfu_ranges_host(const TtVfuRanges *r, uint64_t addr, uint64_t size,
+                            bool is_write);
 void tt_vfu_ranges_clear(TtVfuRanges *r);
 
 /* ---- the device's configuration space ---- */

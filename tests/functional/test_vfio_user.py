@@ -30,6 +30,16 @@ def test_edu(work):
         check_exact(work, run, name=f'rep{i}')
 
 
+def test_picky(work):
+    """A server answers writes that want no answer, and reads what it has just written:
+    it gets that."""
+    with vfio_server(work, args=['--picky']) as (server, path):
+        run = record(work, edu_args(path))
+        check(server.wait(10) == 0, 'the server found something else in memory')
+    check(b'rounds=00000028' in run.serial, f'the guest says {run.serial[-200:]}')
+    check_exact(work, run)
+
+
 @limit(400)
 def test_nvme(work):
     """Linux's own driver makes a file system on the server's disk; replays without

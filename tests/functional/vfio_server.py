@@ -7,7 +7,7 @@
 
 DMA goes by messages where the client gives no descriptors, and through shared memory
 where it does. --lies SEED makes it hostile: it damages, repeats, drops and invents
-messages at random.
+messages at random. --picky: it answers what wants no answer, and looks at what it wrote.
 """
 
 import argparse
@@ -39,10 +39,11 @@ class Gone(Exception):
 class Server:
     """Speaks the protocol; the device is told of accesses and asks for DMA."""
 
-    def __init__(self, sock, device, lies=None):
+    def __init__(self, sock, device, lies=None, picky=False):
         self.sock = sock
         self.device = device
         self.lies = lies
+        self.picky = picky
         self.mappings = []
         self.waiting = collections.deque()
         self.irqs = {}                  # (kind, vector): eventfd
@@ -120,6 +121,8 @@ class Server:
         while data:
             part, data = data[:self.max_data], data[self.max_data:]
             self.ask(DMA_WRITE, struct.pack('<QQ', addr, len(part)) + part)
+            if self.picky and self.dma_read(addr, len(part)) != part:
+                sys.exit(f'{addr:x}h does not have what was written there')
             addr += len(part)
 
     def interrupt(self, kind, vector):
@@ -212,7 +215,7 @@ class Server:
         else:
             self.send(number, command, REPLY, b'', ENOTSUP)
             return
-        if not flags & NO_REPLY:
+        if self.picky or not flags & NO_REPLY:
             self.send(number, command, REPLY, out)
 
     def run(self):
@@ -286,6 +289,7 @@ def main():
     parser.add_argument('--device', choices=sorted(DEVICES), default='edu')
     parser.add_argument('--disk')
     parser.add_argument('--lies', type=int)
+    parser.add_argument('--picky', action='store_true')
     parser.add_argument('--grace', type=int, default=0)
     parser.add_argument('--clients', type=int, default=1)
     args = parser.parse_args()
@@ -298,7 +302,7 @@ def main():
         lies = None if args.lies is None else Lies(args.lies + i, args.grace)
         device = DEVICES[args.device](args)
         try:
-            Server(sock, device, lies).run()
+            Server(sock, device, lies, args.picky).run()
         except (Gone, ConnectionError):
             device.gone()
         except (OSError, struct.error, IndexError, ValueError) as error:

@@ -77,7 +77,9 @@ static void one_plan(const uint8_t *data, size_t size)
 
 static void some_ranges(const uint8_t *data, size_t size)
 {
+    static uint8_t bytes[256 * 17];
     TtVfuRanges r = { 0 };
+    const uint8_t *host;
 
     for (; size >= 4; data += 4, size -= 4) {
         uint64_t addr = data[1] * 16ull, len = data[2];
@@ -86,9 +88,15 @@ static void some_ranges(const uint8_t *data, size_t size)
             bool fits = !tt_vfu_ranges_add(&r, addr, len, data[3] & 1, NULL);
 
             CHECK(!fits || tt_vfu_ranges_hold(&r, addr, len, data[3] & 1));
+            if (fits) {
+                tt_vfu_ranges_set_host(&r, addr, bytes + addr);
+            }
         } else if (tt_vfu_ranges_remove(&r, addr, len)) {
             CHECK(!tt_vfu_ranges_hold(&r, addr, 1, false));
         }
+        host = tt_vfu_ranges_host(&r, addr, len, data[3] & 2);
+        CHECK(!host || (host == bytes + addr &&
+                        tt_vfu_ranges_hold(&r, addr, len, data[3] & 2)));
         for (unsigned i = 1; i < r.n; i++) {
             CHECK(r.items[i - 1].addr + r.items[i - 1].size <= r.items[i].addr);
         }

@@ -126,6 +126,7 @@ static void test_dma(void)
 static void test_ranges(void)
 {
     TtVfuRanges r = { 0 };
+    static uint8_t bytes[4096];
 
     g_assert_cmpint(tt_vfu_ranges_add(&r, 0x2000, 0x1000, true, NULL), ==, TT_OK);
     g_assert_cmpint(tt_vfu_ranges_add(&r, 0x0000, 0x1000, true, NULL), ==, TT_OK);
@@ -146,6 +147,17 @@ static void test_ranges(void)
     g_assert_false(tt_vfu_ranges_hold(&r, UINT64_MAX, 2, true));
     g_assert_false(tt_vfu_ranges_hold(&r, 0x5000, 1, false));
     g_assert_false(tt_vfu_ranges_hold(&r, 0, 0, false));
+    tt_vfu_ranges_set_host(&r, 0x2000, bytes);
+    tt_vfu_ranges_set_host(&r, 0x3000, bytes);
+    g_assert_true(tt_vfu_ranges_host(&r, 0x2004, 0xffc, true) == bytes + 4);
+    g_assert_null(tt_vfu_ranges_host(&r, 0x2004, 0xffd, false));
+    g_assert_null(tt_vfu_ranges_host(&r, 0x1fff, 2, false));
+    g_assert_null(tt_vfu_ranges_host(&r, 0x2000, 0, false));
+    g_assert_null(tt_vfu_ranges_host(&r, 0x2000, UINT64_MAX, false));
+    g_assert_null(tt_vfu_ranges_host(&r, 0x0, 1, false));
+    g_assert_null(tt_vfu_ranges_host(&r, 0x4000, 1, false));
+    g_assert_null(tt_vfu_ranges_host(&r, 0x3000, 1, true));
+    g_assert_true(tt_vfu_ranges_host(&r, 0x3fff, 1, false) == bytes + 0xfff);
     g_assert_false(tt_vfu_ranges_remove(&r, 0x2000, 0xfff));
     g_assert_true(tt_vfu_ranges_remove(&r, 0x2000, 0x1000));
     g_assert_false(tt_vfu_ranges_hold(&r, 0x2000, 1, false));

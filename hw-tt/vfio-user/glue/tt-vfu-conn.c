@@ -1,35 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The socket of a vfio-user server: sends and receives whole messages, with a
- * deadline. Descriptors are sent only; those that a server sends are dropped unread.
+ * The socket of a vfio-user server: sends and receives whole messages.
  */
 #include "qemu/osdep.h"
-#include "hw-tt/vfio-user/glue/tt-vfu-conn.h"
+#include "hw-tt/vfio-user/glue/tt-vfu-conn-int.h"
 #include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/sockets.h"
 #include "qemu/timer.h"
-#include "qobject/qdict.h"
-#include "qobject/qjson.h"
-#include "qobject/qnum.h"
 #include <poll.h>
 #include <sys/ioctl.h>
 
 /* A server that talks without end shall not keep the main loop. */
 #define MESSAGES_AT_ONCE 64
+/* Then one waits for its answer: a server that does not keep up is noticed. */
+#define POSTED_MAX 64
 
-struct TtVfuConn {
-    int fd;
-    bool is_lost, is_started, has_agreed;
-    uint16_t next_id;
-    uint64_t n_read;                    /* bytes, from the server */
-    unsigned max_fds;
-    int64_t patience_ms, deadline;      /* of what is going on now */
-    const TtVfuConnOps *ops;
-    void *opaque;
-    char *why;
-    uint8_t *in, *out;                  /* TT_VFU_BYTES_MAX each */
-};
+void tt_vfu_conn_lock(TtVfuConn *c)
+{
+    qemu_rec_mutex_lock(&c->lock);
+}
+
+void tt_vfu_conn_unlock(TtVfuConn *c)
+{
+    qemu_rec_mutex_unlock(&c->lock);
+}
 
 /* NULL: a vCPU had found a register when its device was unplugged. */
 bool tt_vfu_conn_is_lost(const TtVfuConn *c)
@@ -47,134 +42,60 @@ unsigned tt_vfu_conn_max_fds(const TtVfuConn *c)
     return c->max_fds;
 }
 
+static void stop_listening(TtVfuConn *c)
+{
+    if (c->is_listened_to) {
+        c->is_listened_to = false;
+        tt_poll_remove(&c->poll);
+        qemu_set_fd_handler(c->fd, NULL, NULL, NULL);
+    }
+}
+
+/* BQL. */
+static void say_loss(TtVfuConn *c)
+{
+    if (c->is_broken && !c->is_lost) {
+        c->is_lost = true;
+        stop_listening(c);
+        close(c->fd);
+        c->fd = -1;
+        if (c->is_started) {
+            c->ops->lost(c->opaque, c->why);
+        }
+    }
+}
+
 void tt_vfu_conn_lose(TtVfuConn *c, const char *fmt, ...)
 {
     va_list args;
 
-    if (c->is_lost) {
-        return;
+    tt_vfu_conn_lock(c);
+    if (!tt_vfu_conn_is_down(c)) {
+        va_start(args, fmt);
+        c->why = g_strdup_vprintf(fmt, args);
+        va_end(args);
     }
-    c->is_lost = true;
-    va_start(args, fmt);
-    c->why = g_strdup_vprintf(fmt, args);
-    va_end(args);
-    qemu_set_fd_handler(c->fd, NULL, NULL, NULL);
-    close(c->fd);
-    c->fd = -1;
-    if (c->is_started) {
-        c->ops->lost(c->opaque, c->why);
+    c->is_broken = true;
+    if (bql_locked()) {
+        say_loss(c);
     }
-}
-
-/* ---- bytes ---- */
-
-static void begin(TtVfuConn *c)
-{
-    c->deadline = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + c->patience_ms;
-}
-
-/* False: the server is lost. */
-static bool wait_for(TtVfuConn *c, short what)
-{
-    struct pollfd p = { .fd = c->fd, .events = what };
-    int64_t left = c->deadline - qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    int ret = left > 0 ? poll(&p, 1, left) : 0;
-
-    if (!ret) {
-        tt_vfu_conn_lose(c, "the server has not answered for %u s",
-                         (unsigned)(c->patience_ms / 1000));
-    } else if (ret < 0 && errno != EINTR) {
-        tt_vfu_conn_lose(c, "the server's socket cannot be polled: %s", strerror(errno));
-    }
-    return !c->is_lost;
-}
-
-static bool read_all(TtVfuConn *c, uint8_t *to, size_t len)
-{
-    while (len) {
-        ssize_t n = read(c->fd, to, len);
-
-        if (n > 0) {
-            to += n;
-            len -= n;
-            c->n_read += n;
-        } else if (!n) {
-            tt_vfu_conn_lose(c, "the server has closed the connection");
-            return false;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!wait_for(c, POLLIN)) {
-                return false;
-            }
-        } else if (errno != EINTR) {
-            tt_vfu_conn_lose(c, "the server cannot be read from: %s", strerror(errno));
-            return false;
-        }
-    }
-    return true;
-}
-
-static ssize_t send_part(TtVfuConn *c, const uint8_t *from, size_t len,
-                         const int *fds, unsigned n_fds)
-{
-    union {
-        char bytes[CMSG_SPACE(TT_VFU_FDS_MAX * sizeof(int))];
-        struct cmsghdr align;
-    } control = { 0 };
-    struct iovec iov = { (void *)from, len };
-    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-    if (n_fds) {
-        struct cmsghdr *cm;
-
-        m.msg_control = control.bytes;
-        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-        cm = CMSG_FIRSTHDR(&m);
-        cm->cmsg_level = SOL_SOCKET;
-        cm->cmsg_type = SCM_RIGHTS;
-        cm->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(cm), fds, n_fds * sizeof(int));
-    }
-    return sendmsg(c->fd, &m, MSG_NOSIGNAL);
-}
-
-static bool write_all(TtVfuConn *c, size_t len, const int *fds, unsigned n_fds)
-{
-    const uint8_t *from = c->out;
-
-    while (len) {
-        ssize_t n = send_part(c, from, len, fds, n_fds);
-
-        if (n > 0) {
-            from += n;
-            len -= n;
-            n_fds = 0;
-        } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            if (!wait_for(c, POLLOUT)) {
-                return false;
-            }
-        } else if (n < 0 && errno != EINTR) {
-            tt_vfu_conn_lose(c, "the server cannot be written to: %s",
-                             strerror(errno));
-            return false;
-        }
-    }
-    return true;
+    tt_vfu_conn_unlock(c);
 }
 
 /* ---- messages ---- */
 
-static bool read_message(TtVfuConn *c, TtVfuHead *h)
+static bool read_message(TtVfuConn *c, TtVfuHead *h, uint8_t *in)
 {
     TtDiag diag;
 
-    if (!read_all(c, c->in, TT_VFU_HEAD_BYTES)) {
+    if (!tt_vfu_conn_read(c, in, TT_VFU_HEAD_BYTES)) {
         return false;
     }
-    if (tt_vfu_get_head(h, c->in, &diag)) {
+    if (tt_vfu_get_head(h, in, &diag)) {
         tt_vfu_conn_lose(c, "%s", diag.text);
         return false;
     }
-    return read_all(c, c->in + TT_VFU_HEAD_BYTES, h->bytes - TT_VFU_HEAD_BYTES);
+    return tt_vfu_conn_read(c, in + TT_VFU_HEAD_BYTES, h->bytes - TT_VFU_HEAD_BYTES);
 }
 
 /* Before a version is agreed on there is nobody to ask. */
@@ -200,33 +121,61 @@ void tt_vfu_conn_reply(TtVfuConn *c, const TtVfuHead *h, uint32_t error, size_t 
         .bytes = TT_VFU_HEAD_BYTES + len,
     };
 
-    if (!h->wants_no_reply && !c->is_lost) {
+    if (!h->wants_no_reply && !tt_vfu_conn_is_down(c)) {
         tt_vfu_put_head(c->out, &reply);
-        write_all(c, reply.bytes, NULL, 0);
+        tt_vfu_conn_write(c, reply.bytes, NULL, 0);
     }
 }
 
-int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t len,
-                    const int *fds, unsigned n_fds, size_t least,
-                    const uint8_t **answer)
+/* With the BQL, before anything else: what was left to be done with it. False: the server is
+ * lost. */
+static bool enter(TtVfuConn *c)
 {
-    TtVfuHead h = { .command = command, .bytes = TT_VFU_HEAD_BYTES + len }, got;
+    say_loss(c);
+    if (c->has_agreed) {
+        c->ops->settle(c->opaque);
+    }
+    return !c->is_lost;
+}
+
+/* False: the server is lost. */
+static bool send_request(TtVfuConn *c, TtVfuHead *h, const void *payload, const int *fds,
+                         unsigned n_fds)
+{
+    h->id = c->next_id++;
+    tt_vfu_put_head(c->out, h);
+    if (h->bytes > TT_VFU_HEAD_BYTES) {
+        memcpy(c->out + TT_VFU_HEAD_BYTES, payload, h->bytes - TT_VFU_HEAD_BYTES);
+    }
+    tt_vfu_conn_begin(c);
+    return tt_vfu_conn_write(c, h->bytes, fds, n_fds);
+}
+
+/* An answer that we did not want, from a server that answers all the same. */
+static bool is_of_posted(TtVfuConn *c, const TtVfuHead *h)
+{
+    if (h->is_reply && h->command == TT_VFU_REGION_WRITE && c->n_posted) {
+        c->n_posted--;
+        return true;
+    }
+    return false;
+}
+
+/* As tt_vfu_conn_ask; the lock is held. */
+static int ask(TtVfuConn *c, TtVfuHead *h, const void *payload, const int *fds,
+               unsigned n_fds, size_t least, const uint8_t **answer)
+{
+    TtVfuHead got;
     TtDiag diag;
 
-    if (tt_vfu_conn_is_lost(c)) {
+    if (!enter(c) || !send_request(c, h, payload, fds, n_fds)) {
         return -ENODEV;
     }
-    h.id = c->next_id++;
-    tt_vfu_put_head(c->out, &h);
-    if (len) {
-        memcpy(c->out + TT_VFU_HEAD_BYTES, payload, len);
-    }
-    begin(c);
-    if (!write_all(c, h.bytes, fds, n_fds)) {
-        return -ENODEV;
-    }
-    while (read_message(c, &got) && !got.is_reply) {
-        serve(c, &got);
+    while (read_message(c, &got, c->in) &&
+           (!got.is_reply || (got.id != h->id && is_of_posted(c, &got)))) {
+        if (!got.is_reply) {
+            serve(c, &got);
+        }
         if (!c->is_lost && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > c->deadline) {
             tt_vfu_conn_lose(c, "the server sends requests without end and does not "
                              "answer");
@@ -235,12 +184,13 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
             return -ENODEV;
         }
     }
-    if (!c->is_lost && tt_vfu_check_reply(&got, h.id, command, least, &diag)) {
+    if (!c->is_lost && tt_vfu_check_reply(&got, h->id, h->command, least, &diag)) {
         tt_vfu_conn_lose(c, "%s", diag.text);
     }
     if (c->is_lost) {
         return -ENODEV;
     }
+    c->n_posted = 0;
     if (got.error) {
         /* ENODEV means a lost server to our callers, so the server cannot use it. */
         return got.error == ENODEV ? -EIO : -(int)got.error;
@@ -251,14 +201,52 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
     return got.bytes - TT_VFU_HEAD_BYTES;
 }
 
+int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t len,
+                    const int *fds, unsigned n_fds, size_t least,
+                    const uint8_t **answer)
+{
+    TtVfuHead h = { .command = command, .bytes = TT_VFU_HEAD_BYTES + len };
+    int ret = -ENODEV;
+
+    if (c) {
+        tt_vfu_conn_lock(c);
+        ret = ask(c, &h, payload, fds, n_fds, least, answer);
+        tt_vfu_conn_unlock(c);
+    }
+    return ret;
+}
+
+bool tt_vfu_conn_post(TtVfuConn *c, uint16_t command, const void *payload, size_t len)
+{
+    TtVfuHead h = {
+        .command = command, .bytes = TT_VFU_HEAD_BYTES + len, .wants_no_reply = true,
+    };
+    bool ok;
+
+    if (tt_vfu_conn_is_lost(c)) {
+        return false;
+    }
+    tt_vfu_conn_lock(c);
+    ok = c->n_posted < POSTED_MAX && enter(c);
+    if (ok) {
+        c->n_posted++;
+        send_request(c, &h, payload, NULL, 0);
+    }
+    tt_vfu_conn_unlock(c);
+    return ok;
+}
+
 /* False: nothing waits, or the server is lost. */
 static bool serve_one(TtVfuConn *c)
 {
     struct pollfd p = { .fd = c->fd, .events = POLLIN };
     TtVfuHead h;
 
-    if (c->is_lost || poll(&p, 1, 0) <= 0 || !read_message(c, &h)) {
+    if (c->is_lost || poll(&p, 1, 0) <= 0 || !read_message(c, &h, c->in)) {
         return false;
+    }
+    if (is_of_posted(c, &h)) {
+        return true;
     }
     if (h.is_reply) {
         tt_vfu_conn_lose(c, "the server answered %s, which was not requested",
@@ -273,8 +261,21 @@ static void readable(void *opaque)
 {
     TtVfuConn *c = opaque;
 
-    begin(c);                           /* of all: the BQL is held */
-    for (int i = 0; i < MESSAGES_AT_ONCE && serve_one(c); i++) {
+    tt_vfu_conn_lock(c);
+    if (enter(c)) {
+        tt_vfu_conn_begin(c);                       /* of all: the BQL is held */
+        for (int i = 0; i < MESSAGES_AT_ONCE && serve_one(c); i++) {
+        }
+    }
+    tt_vfu_conn_unlock(c);
+}
+
+void tt_vfu_conn_settle(TtVfuConn *c)
+{
+    if (!tt_vfu_conn_is_lost(c)) {
+        tt_vfu_conn_lock(c);
+        enter(c);
+        tt_vfu_conn_unlock(c);
     }
 }
 
@@ -284,28 +285,60 @@ void tt_vfu_conn_drain(TtVfuConn *c)
     uint64_t end;
     int waiting = 0;
 
-    begin(c);
-    if (!c->is_lost && !ioctl(c->fd, FIONREAD, &waiting)) {
+    if (tt_vfu_conn_is_lost(c)) {
+        return;
+    }
+    tt_vfu_conn_lock(c);
+    if (enter(c) && !ioctl(c->fd, FIONREAD, &waiting)) {
+        tt_vfu_conn_begin(c);
         end = c->n_read + waiting;
         while (c->n_read < end && serve_one(c)) {
         }
     }
+    tt_vfu_conn_unlock(c);
+}
+
+/* ---- without the BQL ---- */
+
+/* A request for DMA that is served at once. False: it, or what is there instead, is left to
+ * who has the BQL. */
+static bool serve_early(TtVfuConn *c, TtVfuHead *h)
+{
+    uint8_t seen[TT_VFU_HEAD_BYTES + TT_VFU_DMA_BYTES];
+    ssize_t n = recv(c->fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
+
+    if (n != sizeof(seen) || tt_vfu_get_head(h, seen, NULL) || h->is_reply ||
+        !c->ops->can_early(c->opaque, h, seen + TT_VFU_HEAD_BYTES)) {
+        return false;
+    }
+    if (read_message(c, h, c->early)) {
+        c->ops->serve_early(c->opaque, h, c->early + TT_VFU_HEAD_BYTES,
+                            h->bytes - TT_VFU_HEAD_BYTES);
+    }
+    return !c->is_broken;
+}
+
+static bool poll_early(void *opaque)
+{
+    TtVfuConn *c = opaque;
+    bool is_all = false;
+    struct pollfd p;
+    TtVfuHead h;
+
+    tt_vfu_conn_lock(c);
+    if (c->is_listened_to && !tt_vfu_conn_is_down(c)) {
+        tt_vfu_conn_begin(c);
+        for (int i = 0; i < MESSAGES_AT_ONCE && serve_early(c, &h); i++) {
+        }
+        p = (struct pollfd) { .fd = c->fd, .events = POLLIN };
+        is_all = !tt_vfu_conn_is_down(c) && c->ops->is_settled(c->opaque) &&
+            poll(&p, 1, 0) <= 0;
+    }
+    tt_vfu_conn_unlock(c);
+    return is_all;
 }
 
 /* ---- beginning and end ---- */
-
-/* -1: it is not said; -2: it is not a number. */
-static int64_t limit(QDict *caps, const char *name)
-{
-    QObject *o = caps ? qdict_get(caps, name) : NULL;
-    QNum *n = qobject_to(QNum, o);
-    int64_t v;
-
-    if (!o) {
-        return -1;
-    }
-    return n && qnum_get_try_int(n, &v) && v >= 0 ? v : -2;
-}
 
 static bool agree(TtVfuConn *c, Error **errp)
 {
@@ -314,78 +347,26 @@ static bool agree(TtVfuConn *c, Error **errp)
     const uint8_t *answer = NULL;
     const char *text;
     int n = tt_vfu_conn_ask(c, TT_VFU_VERSION, ours, len, NULL, 0, 0, &answer);
-    int64_t fds, data;
-    QObject *said = NULL;
-    QDict *caps;
     TtDiag diag = { 0 };
-    bool ok;
 
     if (n < 0) {
         error_setg(errp, "%s", n == -ENODEV ? tt_vfu_conn_why(c) :
                    "the server refuses this version of vfio-user, 0.1");
         return false;
     }
-    ok = !tt_vfu_get_version(answer, n, &text, &diag);
-    if (ok && *text) {
-        said = qobject_from_json(text, NULL);
-        ok = qobject_to(QDict, said);
-        if (!ok) {
-            tt_fail(&diag, TT_ERR_FORMAT, "the server's capabilities are not JSON");
-        }
-    }
-    if (ok) {
-        caps = said ? qobject_to(QDict, qdict_get(qobject_to(QDict, said),
-                                                  "capabilities")) : NULL;
-        fds = limit(caps, "max_msg_fds");
-        data = limit(caps, "max_data_xfer_size");
-        ok = !tt_vfu_check_limits(&fds, &data, &diag);
-        c->max_fds = ok ? fds : 0;
-        c->has_agreed = ok;
-    }
-    qobject_unref(said);
-    if (!ok) {
+    if (tt_vfu_get_version(answer, n, &text, &diag) ||
+        !tt_vfu_get_limits(text, &c->max_fds, &diag)) {
         error_setg(errp, "%s", diag.text);
+        return false;
     }
-    return ok;
-}
-
-/* As unix_connect, which waits for ever where others wait already. -1: *errp says why. */
-static int connect_to(const char *path, unsigned deadline_s, Error **errp)
-{
-    const struct timeval patience = { .tv_sec = deadline_s };
-    struct sockaddr_un to = { .sun_family = AF_UNIX };
-    int fd, ret;
-
-    if (strlen(path) >= sizeof(to.sun_path)) {
-        error_setg(errp, "the path of the server's socket is too long: '%s'", path);
-        return -1;
-    }
-    strcpy(to.sun_path, path);
-    fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
-    ret = fd < 0 ? -1 : setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
-                                   sizeof(patience));
-    if (!ret) {
-        ret = RETRY_ON_EINTR(connect(fd, (struct sockaddr *)&to, sizeof(to)));
-    }
-    if (ret) {
-        if (errno == EAGAIN) {
-            error_setg(errp, "the server at '%s' has not answered for %u s", path,
-                       deadline_s);
-        } else {
-            error_setg_errno(errp, errno, "Failed to connect to '%s'", path);
-        }
-        if (fd >= 0) {
-            close(fd);
-        }
-        return -1;
-    }
-    return fd;
+    c->has_agreed = true;
+    return true;
 }
 
 TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
                             const TtVfuConnOps *ops, void *opaque, Error **errp)
 {
-    int fd = connect_to(path, deadline_s, errp);
+    int fd = tt_vfu_connect(path, deadline_s, errp);
     TtVfuConn *c;
 
     if (fd < 0) {
@@ -393,12 +374,15 @@ TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
     }
     qemu_socket_set_nonblock(fd);
     c = g_new0(TtVfuConn, 1);
+    qemu_rec_mutex_init(&c->lock);
     c->fd = fd;
+    c->poll = (TtPoll) { .fd = fd, .func = poll_early, .opaque = c };
     c->patience_ms = deadline_s * 1000;
     c->ops = ops;
     c->opaque = opaque;
     c->in = g_malloc(TT_VFU_BYTES_MAX);
     c->out = g_malloc(TT_VFU_BYTES_MAX);
+    c->early = g_malloc(TT_VFU_BYTES_MAX);
     if (!agree(c, errp)) {
         tt_vfu_conn_close(c);
         return NULL;
@@ -416,9 +400,25 @@ void tt_vfu_conn_start(TtVfuConn *c)
 
 void tt_vfu_conn_listen(TtVfuConn *c, bool on)
 {
-    if (!c->is_lost) {
-        qemu_set_fd_handler(c->fd, on ? readable : NULL, NULL, c);
+    tt_vfu_conn_lock(c);
+    if (!on) {
+        stop_listening(c);
+    } else if (enter(c) && !c->is_listened_to) {
+        c->is_listened_to = true;
+        qemu_set_fd_handler(c->fd, readable, NULL, c);
+        tt_poll_add(&c->poll);
     }
+    tt_vfu_conn_unlock(c);
+}
+
+static void free_conn(TtVfuConn *c)
+{
+    qemu_rec_mutex_destroy(&c->lock);
+    g_free(c->why);
+    g_free(c->in);
+    g_free(c->out);
+    g_free(c->early);
+    g_free(c);
 }
 
 void tt_vfu_conn_close(TtVfuConn *c)
@@ -428,8 +428,5 @@ void tt_vfu_conn_close(TtVfuConn *c)
     }
     c->is_started = false;
     tt_vfu_conn_lose(c, "closed");
-    g_free(c->why);
-    g_free(c->in);
-    g_free(c->out);
-    g_free(c);
+    call_rcu(c, free_conn, rcu);        /* the main loop may be about to look at it */
 }

@@ -52,7 +52,9 @@ struct TtVfu {
     Notifier machine_done;
     bool is_listening;
     bool has_warned;                    /* of a refused access */
-    TtVfuRanges ranges;
+    TtVfuRanges ranges;                 /* changed with the connection's lock, too */
+    GArray *early;                      /* tt-vfu-early.c; the connection's lock */
+    GByteArray *early_bytes;
     TtShadows *shadows;              /* NULL: DMA by messages */
     bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
@@ -87,7 +89,18 @@ void tt_vfu_dma_settle(TtVfu *d, bool was_master, bool goes_on);
 /* The server still has its shadows: nothing of them comes in from now on. */
 void tt_vfu_dma_lost(TtVfu *d);
 void tt_vfu_dma_end(TtVfu *d);
+/* A write that was answered already. The guest may have taken the memory away since. */
+void tt_vfu_dma_write(TtVfu *d, const TtVfuDma *dma);
 void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                       size_t len);
+
+/* ---- DMA without the BQL: TtVfuConnOps ---- */
+void tt_vfu_early_init(TtVfu *d);
+void tt_vfu_early_end(TtVfu *d);
+bool tt_vfu_early_can(void *opaque, const TtVfuHead *h, const uint8_t *payload);
+void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
+                        size_t len);
+bool tt_vfu_early_is_settled(void *opaque);
+void tt_vfu_early_settle(void *opaque);
 
 #endif

@@ -68,6 +68,31 @@ static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t 
     return fd;
 }
 
+static TtStatus add_range(TtVfu *d, MemoryRegionSection *s, uint64_t addr, uint64_t size,
+                          TtDiag *diag)
+{
+    TtStatus st;
+
+    tt_vfu_conn_lock(d->conn);
+    st = tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, diag);
+    if (!st && !d->shadows && !d->is_direct && !memory_region_is_iommu(s->mr)) {
+        tt_vfu_ranges_set_host(&d->ranges, addr, (uint8_t *)memory_region_get_ram_ptr(s->mr) +
+                               s->offset_within_region);
+    }
+    tt_vfu_conn_unlock(d->conn);
+    return st;
+}
+
+static bool remove_range(TtVfu *d, uint64_t addr, uint64_t size)
+{
+    bool ok;
+
+    tt_vfu_conn_lock(d->conn);
+    ok = tt_vfu_ranges_remove(&d->ranges, addr, size);
+    tt_vfu_conn_unlock(d->conn);
+    return ok;
+}
+
 static void region_add(MemoryListener *l, MemoryRegionSection *s)
 {
     TtVfu *d = container_of(l, TtVfu, listener);
@@ -81,14 +106,14 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     if (!range_of(s, &addr, &size)) {
         return;
     }
-    if (tt_vfu_ranges_add(&d->ranges, addr, size, !s->readonly, &diag)) {
+    if (add_range(d, s, addr, size, &diag)) {
         tt_vfu_warn(d, "%s", diag.text);
         return;
     }
     if (is_shared) {
         fd = descriptor(d, s, size, &at, &err);
         if (fd < 0) {
-            tt_vfu_ranges_remove(&d->ranges, addr, size);
+            remove_range(d, addr, size);
             if (!d->has_warned || d->shadows) {
                 tt_vfu_warn(d, "%s", error_get_pretty(err));
                 d->has_warned = true;
@@ -101,7 +126,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     ret = tt_vfu_conn_ask(d->conn, TT_VFU_DMA_MAP, payload, sizeof(payload), &fd,
                           fd >= 0, 0, NULL);
     if (ret < 0) {
-        tt_vfu_ranges_remove(&d->ranges, addr, size);
+        remove_range(d, addr, size);
         if (d->shadows) {
             tt_shadows_remove(d->shadows, addr, size, false);
         }
@@ -118,7 +143,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
     uint8_t payload[TT_VFU_UNMAP_BYTES];
     uint64_t addr, size;
 
-    if (range_of(s, &addr, &size) && tt_vfu_ranges_remove(&d->ranges, addr, size)) {
+    if (range_of(s, &addr, &size) && remove_range(d, addr, size)) {
         tt_vfu_put_dma_unmap(payload, addr, size);
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);
@@ -253,7 +278,11 @@ void tt_vfu_dma_end(TtVfu *d)
         qemu_remove_machine_init_done_notifier(&d->machine_done);
         memory_listener_unregister(&d->listener);
     }
-    tt_vfu_ranges_clear(&d->ranges);
+    if (d->conn) {
+        tt_vfu_conn_lock(d->conn);
+        tt_vfu_ranges_clear(&d->ranges);
+        tt_vfu_conn_unlock(d->conn);
+    }
     timer_free(d->timer);
     d->timer = NULL;
     if (d->shadows) {
@@ -263,19 +292,30 @@ void tt_vfu_dma_end(TtVfu *d)
     }
 }
 
-/* 0, or the errno of the reply. */
-static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
+static MemTxResult access_ram(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
 {
     /* RAM only: a register of another device, or of this one, is no target. */
     MemTxAttrs attrs = { .memory = 1, .requester_id = pci_requester_id(&d->pci) };
     void *bytes = dma->is_write ? (void *)dma->data : to;
-    MemTxResult r = MEMTX_ERROR;
 
-    if (tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
-        tt_dialogue_dma(&d->dialogue, dma->is_write, dma->addr, dma->count);
-        r = address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
-                             dma->count, dma->is_write);
+    if (!tt_vfu_ranges_hold(&d->ranges, dma->addr, dma->count, dma->is_write)) {
+        return MEMTX_ERROR;
     }
+    tt_dialogue_dma(&d->dialogue, dma->is_write, dma->addr, dma->count);
+    return address_space_rw(pci_get_address_space(&d->pci), dma->addr, attrs, bytes,
+                            dma->count, dma->is_write);
+}
+
+void tt_vfu_dma_write(TtVfu *d, const TtVfuDma *dma)
+{
+    access_ram(d, dma, NULL);
+}
+
+/* 0, or the errno of the reply. */
+static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
+{
+    MemTxResult r = access_ram(d, dma, to);
+
     if (r != MEMTX_OK && !d->has_warned) {
         d->has_warned = true;
         tt_vfu_warn(d, "its %s of %" PRIu32 " bytes at %" PRIx64 "h is refused: the "

@@ -58,6 +58,13 @@ static bool read_region(TtVfu *d, unsigned region, uint64_t offset, uint8_t *to,
     return true;
 }
 
+/* As on the bus: a write to memory has no answer. Shadows come in with the answer. */
+static bool is_posted(const TtVfu *d, unsigned region)
+{
+    return region < TT_VFU_BARS && !d->shadows &&
+        !(d->pci.io_regions[region].type & PCI_BASE_ADDRESS_SPACE_IO);
+}
+
 static void write_region(TtVfu *d, unsigned region, uint64_t offset, uint64_t val,
                          unsigned size)
 {
@@ -68,6 +75,10 @@ static void write_region(TtVfu *d, unsigned region, uint64_t offset, uint64_t va
     int n;
 
     stn_le_p(payload + at, size, val);
+    if (is_posted(d, region) &&
+        tt_vfu_conn_post(d->conn, TT_VFU_REGION_WRITE, payload, at + size)) {
+        return;
+    }
     n = tt_vfu_conn_ask(d->conn, TT_VFU_REGION_WRITE, payload, at + size, NULL, 0,
                         TT_VFU_ACCESS_BYTES, &answer);
     if (n >= 0 && tt_vfu_get_access(NULL, region, offset, size, answer, n, &diag)) {
@@ -149,6 +160,7 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
     bool is_command = ranges_overlap(addr, len, PCI_COMMAND, 2);
     bool was_master = pci_get_word(pci->config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 
+    tt_vfu_conn_settle(d->conn);                /* it may be no master afterwards */
     pci_default_write_config(pci, addr, val, len);
     if (is_command && !was_master) {
         tt_vfu_dma_settle(d, false, true);      /* before it may look there */
@@ -330,6 +342,7 @@ static void device_exit(PCIDevice *pci)
     tt_vfu_dma_end(d);
     tt_vfu_conn_close(d->conn);
     d->conn = NULL;
+    tt_vfu_early_end(d);
     if (d->plan.msix.at && msix_present(pci)) {
         msix_unuse_all_vectors(pci);
         msix_uninit(pci, &d->bars[d->plan.msix.table_bar].mr,
@@ -346,7 +359,11 @@ static void device_exit(PCIDevice *pci)
 
 static void realize(PCIDevice *pci, Error **errp)
 {
-    static const TtVfuConnOps ops = { .serve = tt_vfu_dma_serve, .lost = lost };
+    static const TtVfuConnOps ops = {
+        .serve = tt_vfu_dma_serve, .can_early = tt_vfu_early_can,
+        .serve_early = tt_vfu_early_serve, .is_settled = tt_vfu_early_is_settled,
+        .settle = tt_vfu_early_settle, .lost = lost,
+    };
     TtVfu *d = TT_VFU(pci);
     uint8_t config[TT_VFU_CONFIG_BYTES];
 
@@ -360,6 +377,7 @@ static void realize(PCIDevice *pci, Error **errp)
         error_setg(errp, "timeout of vfio-user-pci takes seconds, from 1 to 3600");
         return;
     }
+    tt_vfu_early_init(d);
     d->conn = tt_vfu_conn_open(d->path, d->deadline_s, &ops, d, errp);
     if (!d->conn || !tt_vfu_dma_init(d, errp) || !get_plan(d, config, errp)) {
         error_prepend(errp, "vfio-user-pci '%s': ", d->path);
@@ -378,6 +396,11 @@ static void realize(PCIDevice *pci, Error **errp)
     tt_vfu_dma_begin(d);
     d->state_handler = qemu_add_vm_change_state_handler(vm_state, d);
     tt_vfu_conn_listen(d->conn, runstate_is_running());
+}
+
+static void reset_enter(Object *obj, ResetType type)
+{
+    tt_vfu_conn_settle(TT_VFU(obj)->conn);
 }
 
 static void reset_hold(Object *obj, ResetType type)
@@ -436,6 +459,7 @@ static void class_init(ObjectClass *klass, void *data)
     pc->exit = device_exit;
     pc->config_read = config_read;
     pc->config_write = config_write;
+    rc->phases.enter = reset_enter;
     rc->phases.hold = reset_hold;
 }
 

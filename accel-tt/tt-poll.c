@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Between the main loop's poll and its lock.
+ */
+#include "qemu/osdep.h"
+#include "accel-tt/tt-poll.h"
+#include "tt/hooks-poll.h"
+#include "qemu/rcu.h"
+#include "qemu/rcu_queue.h"
+#include "qemu/timer.h"
+
+static QLIST_HEAD(, TtPoll) polls = QLIST_HEAD_INITIALIZER(polls);
+
+/* How many of @ready descriptors are for handlers; the others are not ready any more. */
+static int look(GPollFD *fds, guint n, int ready)
+{
+    TtPoll *p;
+
+    RCU_READ_LOCK_GUARD();
+    QLIST_FOREACH_RCU(p, &polls, next) {
+        for (guint i = 0; i < n; i++) {
+            if (fds[i].fd == p->fd && fds[i].revents && p->func(p->opaque)) {
+                fds[i].revents = 0;
+                ready--;
+            }
+        }
+    }
+    return ready;
+}
+
+static int poll_early(GPollFD *fds, guint n, int64_t timeout)
+{
+    int64_t end = timeout > 0 ? get_clock() + timeout : timeout, left = timeout;
+
+    for (;;) {
+        int ready = qemu_poll_ns(fds, n, left);
+
+        if (ready > 0) {
+            ready = look(fds, n, ready);
+            left = end > 0 ? end - get_clock() : end;
+            if (!ready && (end < 0 || left > 0)) {
+                continue;
+            }
+        }
+        return ready;
+    }
+}
+
+void tt_poll_add(TtPoll *p)
+{
+    QLIST_INSERT_HEAD_RCU(&polls, p, next);
+    tt_main_loop_poll = poll_early;
+}
+
+void tt_poll_remove(TtPoll *p)
+{
+    QLIST_REMOVE_RCU(p, next);
+    if (QLIST_EMPTY_RCU(&polls)) {
+        tt_main_loop_poll = qemu_poll_ns;
+    }
+}

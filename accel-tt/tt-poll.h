@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the main loop does before it takes its lock: input from outside is received, and
+ * answered, without the execution token, as far as the guest cannot see it. The token is
+ * taken for the rest only: giving it away and back costs more than most messages do.
+ */
+#ifndef TT_POLL_H
+#define TT_POLL_H
+
+#include "qemu/queue.h"
+
+/*
+ * Belongs to who adds it, and is freed by call_rcu.
+ * @func: in the main loop's thread, without the BQL, in an RCU read section, when the
+ * descriptor is ready. True: that was all; the main loop sleeps on. False: the descriptor's
+ * handler (qemu_set_fd_handler) is called, also if nothing can be read any more.
+ */
+typedef struct TtPoll {
+    int fd;
+    bool (*func)(void *opaque);
+    void *opaque;
+    QLIST_ENTRY(TtPoll) next;
+} TtPoll;
+
+/* BQL. */
+void tt_poll_add(TtPoll *p);
+void tt_poll_remove(TtPoll *p);
+
+#endif
