@@ -19,19 +19,33 @@ static int look(GPollFD *fds, guint n, int ready)
     RCU_READ_LOCK_GUARD();
     QLIST_FOREACH_RCU(p, &polls, next) {
         for (guint i = 0; i < n; i++) {
-            if (fds[i].fd == p->fd && fds[i].revents && p->func(p->opaque)) {
-                fds[i].revents = 0;
-                ready--;
+            if (fds[i].fd == qatomic_read(&p->fd) && fds[i].revents & G_IO_IN &&
+                p->ready(p->opaque)) {
+                fds[i].revents &= ~G_IO_IN;
+                ready -= !fds[i].revents;
             }
         }
     }
     return ready;
 }
 
+static void before(void)
+{
+    TtPoll *p;
+
+    RCU_READ_LOCK_GUARD();
+    QLIST_FOREACH_RCU(p, &polls, next) {
+        if (p->before) {
+            p->before(p->opaque);
+        }
+    }
+}
+
 static int poll_early(GPollFD *fds, guint n, int64_t timeout)
 {
     int64_t end = timeout > 0 ? get_clock() + timeout : timeout, left = timeout;
 
+    before();
     for (;;) {
         int ready = qemu_poll_ns(fds, n, left);
 

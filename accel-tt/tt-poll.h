@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the main loop does before it takes its lock: input from outside is received, and
- * answered, without the execution token, as far as the guest cannot see it. The token is
- * taken for the rest only: giving it away and back costs more than most messages do.
+ * What the main loop does while it does not have its lock: output to the outside is sent,
+ * input is received, and answered, without the execution token, as far as the guest
+ * cannot see it. The token is taken for the rest only: giving it away and back costs more
+ * than most messages do, and no vCPU runs meanwhile.
  */
 #ifndef TT_POLL_H
 #define TT_POLL_H
@@ -10,14 +11,17 @@
 #include "qemu/queue.h"
 
 /*
- * Belongs to who adds it, and is freed by call_rcu.
- * @func: in the main loop's thread, without the BQL, in an RCU read section, when the
- * descriptor is ready. True: that was all; the main loop sleeps on. False: the descriptor's
- * handler (qemu_set_fd_handler) is called, also if nothing can be read any more.
+ * Belongs to who adds it, and is freed by call_rcu. The functions are called in the main
+ * loop's thread, without the BQL, in an RCU read section.
+ * @before: the main loop is about to sleep. NULL is fine.
+ * @ready: the descriptor is, for reading. True: that was all; the main loop sleeps on. False: the
+ * descriptor's handler (qemu_set_fd_handler, or a GSource) is called, also if nothing can be
+ * read any more.
  */
 typedef struct TtPoll {
-    int fd;
-    bool (*func)(void *opaque);
+    int fd;                             /* -1: none for now */
+    void (*before)(void *opaque);
+    bool (*ready)(void *opaque);
     void *opaque;
     QLIST_ENTRY(TtPoll) next;
 } TtPoll;

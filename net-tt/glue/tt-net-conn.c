@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "tt-net-socket-int.h"
+#include "tt-net-wire-int.h"
 #include "tt-net-int.h"
 #include "net-tt/tt-alive.h"
 #include "net-tt/door/tt-door.h"
@@ -33,8 +34,10 @@ struct TtNetConn {
     int64_t connecting_ms;              /* since then; of the host's clock */
     TtDoor *door;
     QIOChannel *ioc;                    /* NULL: there is no peer */
+    TtNetWire *wire;                    /* open as long as ioc is there */
     TtLink *link;                       /* open */
     guint read_tag, write_tag, gone_tag, retry_tag, silence_tag;
+    bool is_stuck;                      /* the peer takes no more for now */
     bool is_blocked;                    /* the NIC takes no more for now */
     bool was_full;                      /* writable must be called */
     TtNetFailure failure;               /* to connect */
@@ -60,11 +63,13 @@ static void leave(TtNetConn *c)
     g_clear_handle_id(&c->gone_tag, g_source_remove);
     g_clear_handle_id(&c->silence_tag, g_source_remove);
     if (c->ioc) {
+        tt_net_wire_flush(c->wire);
+        tt_net_wire_close(c->wire);
         qio_channel_close(c->ioc, NULL);
         g_clear_pointer(&c->ioc, object_unref);
     }
     g_clear_pointer(&c->link, tt_link_free);
-    c->is_blocked = false;
+    c->is_blocked = c->is_stuck = false;
     c->epoch = 0;
 }
 
@@ -86,22 +91,22 @@ static void lose(TtNetConn *c)
 /* False: the peer is lost. */
 static bool flush(TtNetConn *c)
 {
-    const uint8_t *out;
-    size_t len;
+    int ret = tt_net_wire_flush(c->wire);
 
-    while (out = tt_link_out(c->link, &len), len) {
-        ssize_t n = qio_channel_write(c->ioc, (const char *)out, len, NULL);
-
-        if (n == QIO_CHANNEL_ERR_BLOCK) {
-            return true;
-        }
-        if (n < 0) {
-            lose(c);
-            return false;
-        }
-        tt_link_sent(c->link, n);
+    c->is_stuck = ret == -EAGAIN;
+    if (ret && !c->is_stuck) {
+        lose(c);
     }
-    return true;
+    return c->ioc;
+}
+
+static void stuck(void *opaque)
+{
+    TtNetConn *c = opaque;
+
+    if (c->ioc && !c->write_tag && flush(c)) {
+        watch(c);
+    }
 }
 
 static gboolean write_ready(QIOChannel *ioc, GIOCondition condition, gpointer opaque)
@@ -124,19 +129,9 @@ bool tt_net_conn_is_open(const TtNetConn *c)
     return c->link && tt_link_is_open(c->link);
 }
 
-static size_t bytes_out(const TtNetConn *c)
-{
-    size_t len = 0;
-
-    if (c->link) {
-        tt_link_out(c->link, &len);
-    }
-    return len;
-}
-
 bool tt_net_conn_has_room(TtNetConn *c)
 {
-    bool has = bytes_out(c) < OUT_MAX;
+    bool has = tt_net_wire_waiting(c->wire) < OUT_MAX;
 
     c->was_full |= !has;
     return has;
@@ -144,27 +139,35 @@ bool tt_net_conn_has_room(TtNetConn *c)
 
 bool tt_net_conn_is_far_behind(const TtNetConn *c)
 {
-    return bytes_out(c) >= FAR_BEHIND;
+    return tt_net_wire_waiting(c->wire) >= FAR_BEHIND;
 }
 
-static void flush_and_watch(TtNetConn *c)
+static void send_out(TtNetConn *c)
 {
-    if (!c->write_tag && flush(c)) {
-        watch(c);
+    size_t len = 0;
+    const uint8_t *out = c->link ? tt_link_out(c->link, &len) : NULL;
+
+    if (len) {
+        bool is_sent = tt_net_wire_send(c->wire, out, len);
+
+        tt_link_sent(c->link, len);
+        if (!is_sent && !c->write_tag && flush(c)) {
+            watch(c);
+        }
     }
 }
 
 void tt_net_conn_send(TtNetConn *c, const TtFrame *f)
 {
     tt_link_send(c->link, f);
-    flush_and_watch(c);
+    send_out(c);
 }
 
 void tt_net_conn_send_epoch(TtNetConn *c, uint32_t epoch)
 {
     if (tt_net_conn_is_open(c)) {
         tt_link_send_epoch(c->link, epoch);
-        flush_and_watch(c);
+        send_out(c);
     }
 }
 
@@ -172,7 +175,7 @@ void tt_net_conn_send_incident(TtNetConn *c, const TtIncident *i)
 {
     if (tt_net_conn_is_open(c)) {
         tt_link_send_incident(c->link, i);
-        flush_and_watch(c);
+        send_out(c);
     }
 }
 
@@ -223,13 +226,13 @@ static bool drain(TtNetConn *c)
 
 static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opaque)
 {
-    static uint8_t bytes[TT_LINK_PUT_MAX];
+    ssize_t n = TT_NET_WIRE_MAX;
     TtNetConn *c = opaque;
+    const uint8_t *bytes;
 
-    for (unsigned i = 0; i < READS_AT_ONCE && !c->is_blocked; i++) {
-        ssize_t n = qio_channel_read(c->ioc, (char *)bytes, sizeof(bytes), NULL);
-
-        if (n == QIO_CHANNEL_ERR_BLOCK) {
+    for (unsigned i = 0; i < READS_AT_ONCE && n == TT_NET_WIRE_MAX && !c->is_blocked; i++) {
+        n = tt_net_wire_read(c->wire, &bytes);
+        if (n == -EAGAIN) {
             break;
         }
         if (n <= 0) {
@@ -262,8 +265,6 @@ static gboolean peer_gone(QIOChannel *ioc, GIOCondition condition, gpointer opaq
 /* The conditions to wait for. */
 static void watch(TtNetConn *c)
 {
-    size_t len;
-
     if (c->is_blocked && !c->gone_tag) {
         c->gone_tag = qio_channel_add_watch(c->ioc, G_IO_HUP | G_IO_ERR, peer_gone, c,
                                             NULL);
@@ -272,8 +273,8 @@ static void watch(TtNetConn *c)
         g_clear_handle_id(&c->gone_tag, g_source_remove);
         c->read_tag = qio_channel_add_watch(c->ioc, G_IO_IN, read_ready, c, NULL);
     }
-    tt_link_out(c->link, &len);
-    if (!c->write_tag && len) {
+    tt_net_wire_receive(c->wire, c->read_tag);
+    if (!c->write_tag && c->is_stuck) {
         c->write_tag = qio_channel_add_watch(c->ioc, G_IO_OUT, write_ready, c, NULL);
     }
 }
@@ -344,10 +345,12 @@ static void enters(void *opaque, int fd, TtLink *link)
     }
     c->ioc = QIO_CHANNEL(sioc);
     c->link = link;
+    tt_net_wire_open(c->wire, sioc->fd);
     c->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, c);
     tt_net_works(&c->failure, c->o.say);
     tell_state(c);
     c->ops->epoch(c->opaque);
+    send_out(c);                        /* what the door had no room for */
     if (c->link && drain(c)) {
         watch(c);
     }
@@ -459,6 +462,7 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
     c->ops = ops;
     c->opaque = opaque;
     c->go_on = qemu_bh_new(go_on_bh, c);
+    c->wire = tt_net_wire_new(stuck, c);
     c->door = tt_door_new(&(TtLinkOptions) {
         .group = c->group, .key = o->key, .key_len = o->key_len,
     }, &door_ops, c);
@@ -476,6 +480,7 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
 void tt_net_conn_free(TtNetConn *c)
 {
     leave(c);
+    tt_net_wire_free(c->wire);
     g_clear_handle_id(&c->retry_tag, g_source_remove);
     tt_door_free(c->door);
     tt_listen_unix_end(&c->place);

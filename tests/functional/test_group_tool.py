@@ -89,6 +89,9 @@ def test_pair(work):
     leaves nothing behind, unless something was recorded."""
     folder = os.path.join(work, 'group')
     with pair(work) as vms:
+        # A log is on disk some time after the guest has said what is in it.
+        wait_until(lambda: 'fit together' in tt('group', 'check', folder).stdout,
+                   'the logs have frames', 30)
         for _ in range(10):
             done = tt('group', 'check', folder)
             check('fit together so far' in done.stdout, done.stdout)

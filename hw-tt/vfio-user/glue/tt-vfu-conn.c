@@ -376,7 +376,7 @@ TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
     c = g_new0(TtVfuConn, 1);
     qemu_rec_mutex_init(&c->lock);
     c->fd = fd;
-    c->poll = (TtPoll) { .fd = fd, .func = poll_early, .opaque = c };
+    c->poll = (TtPoll) { .fd = fd, .ready = poll_early, .opaque = c };
     c->patience_ms = deadline_s * 1000;
     c->ops = ops;
     c->opaque = opaque;
