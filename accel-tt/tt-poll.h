@@ -11,12 +11,13 @@
 #include "qemu/queue.h"
 
 /*
- * Belongs to who adds it, and is freed by call_rcu. The functions are called in the main
- * loop's thread, without the BQL, in an RCU read section.
+ * Belongs to who adds it, and is freed by call_rcu; it may be removed and added again. The
+ * functions are called in the main loop's thread, without the BQL, in an RCU read section.
  * @before: the main loop is about to sleep. NULL is fine.
- * @ready: the descriptor is, for reading. True: that was all; the main loop sleeps on. False: the
- * descriptor's handler (qemu_set_fd_handler, or a GSource) is called, also if nothing can be
- * read any more.
+ * @ready: the descriptor is, for reading. True: that was all; the main loop sleeps on.
+ * False: the descriptor's handler (qemu_set_fd_handler, or a GSource) is called now, also if
+ * nothing can be read any more; unless GLib drops the round, as it does when another thread
+ * has changed what is polled. So what is left for a handler has to be looked for in @before.
  */
 typedef struct TtPoll {
     int fd;                             /* -1: none for now */
@@ -25,6 +26,14 @@ typedef struct TtPoll {
     void *opaque;
     QLIST_ENTRY(TtPoll) next;
 } TtPoll;
+
+/*
+ * Something that the guest can see is to be done: the vCPU's thread calls @func, with the BQL,
+ * when it leaves guest code, which it does now. So the token need not change hands. False:
+ * no guest code is running, or it is better left alone: take the lock.
+ * Any thread, without a lock. @opaque must be there until then.
+ */
+bool tt_poll_ask_vcpu(void (*func)(void *opaque), void *opaque);
 
 /* BQL. */
 void tt_poll_add(TtPoll *p);

@@ -250,6 +250,11 @@ bool tt_token_yield(void (*before)(void))
     return tt_token_is_wanted();
 }
 
+bool tt_token_is_in_guest(void)
+{
+    return qatomic_read(&active) && qatomic_read(&in_guest) && !tt_backend->hold_us;
+}
+
 void tt_token_enter_guest(bool slice)
 {
     qatomic_set(&vcpu_on, sched_getcpu());

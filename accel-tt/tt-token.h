@@ -23,5 +23,8 @@ bool tt_token_is_wanted(void);          /* by others */
 void tt_token_enter_guest(bool slice);
 void tt_token_leave_guest(void);
 void tt_token_kick(void);               /* make the vCPU leave guest code */
+/* Any thread, without a lock: does the vCPU run guest code now, which it leaves soon when it
+ * is kicked? */
+bool tt_token_is_in_guest(void);
 
 #endif

@@ -6,49 +6,19 @@
  * sentence.
  */
 #include "qemu/osdep.h"
-#include "tt-net-socket-int.h"
-#include "tt-net-wire-int.h"
-#include "tt-net-int.h"
+#include "tt-net-conn-int.h"
 #include "net-tt/tt-alive.h"
-#include "net-tt/door/tt-door.h"
-#include "io/channel-socket.h"
-#include "qapi/error.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 
-#define RETRY_MS        1000
-#define BACKLOG         64
 #define OUT_MAX         (256 * 1024)    /* bytes that wait to be sent */
 #define FAR_BEHIND      (64 * OUT_MAX)
 #define READS_AT_ONCE   8
-#define HANG_MS         4000            /* an attempt to connect that nobody takes */
 
-struct TtNetConn {
-    TtNetConnOptions o;
-    char *group;
-    const TtNetConnOps *ops;
-    void *opaque;
-    QIONetListener *listener;
-    TtListen place;                     /* of a Unix socket */
-    QIOChannelSocket *connecting;       /* not NULL: on its way */
-    int64_t connecting_ms;              /* since then; of the host's clock */
-    TtDoor *door;
-    QIOChannel *ioc;                    /* NULL: there is no peer */
-    TtNetWire *wire;                    /* open as long as ioc is there */
-    TtLink *link;                       /* open */
-    guint read_tag, write_tag, gone_tag, retry_tag, silence_tag;
-    bool is_stuck;                      /* the peer takes no more for now */
-    bool is_blocked;                    /* the NIC takes no more for now */
-    bool was_full;                      /* writable must be called */
-    TtNetFailure failure;               /* to connect */
-    uint32_t epoch;                     /* that the peer has said, and was told */
-    QEMUBH *go_on;
-};
-
-static void arm_retry(TtNetConn *c);
+static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opaque);
 static void watch(TtNetConn *c);
 
-static void tell_state(TtNetConn *c)
+void tt_net_conn_tell_state(TtNetConn *c)
 {
     c->ops->state(c->opaque, tt_net_conn_is_open(c) ? "connected" :
                   c->o.listens ? "listening" :
@@ -73,14 +43,14 @@ static void leave(TtNetConn *c)
     c->epoch = 0;
 }
 
-static void lose(TtNetConn *c)
+void tt_net_conn_lose(TtNetConn *c)
 {
     bool was_full = c->was_full;
 
     leave(c);
     c->was_full = false;
-    tell_state(c);
-    arm_retry(c);
+    tt_net_conn_tell_state(c);
+    tt_net_meet_again(c);
     if (was_full) {
         c->ops->writable(c->opaque);    /* what waits is for nobody */
     }
@@ -95,15 +65,20 @@ static bool flush(TtNetConn *c)
 
     c->is_stuck = ret == -EAGAIN;
     if (ret && !c->is_stuck) {
-        lose(c);
+        tt_net_conn_lose(c);
     }
     return c->ioc;
 }
 
-static void stuck(void *opaque)
+/* See tt-net-wire-int.h. */
+static void look(void *opaque)
 {
     TtNetConn *c = opaque;
 
+    if (c->read_tag) {
+        g_clear_handle_id(&c->read_tag, g_source_remove);
+        read_ready(c->ioc, G_IO_IN, c);
+    }
     if (c->ioc && !c->write_tag && flush(c)) {
         watch(c);
     }
@@ -220,7 +195,7 @@ static bool drain(TtNetConn *c)
         return tell_epoch(c);
     }
     tt_net_say(c->o.say, "%s", diag.text);
-    lose(c);
+    tt_net_conn_lose(c);
     return false;
 }
 
@@ -237,7 +212,7 @@ static gboolean read_ready(QIOChannel *ioc, GIOCondition condition, gpointer opa
         }
         if (n <= 0) {
             c->read_tag = 0;
-            lose(c);
+            tt_net_conn_lose(c);
             return G_SOURCE_REMOVE;
         }
         tt_link_put(c->link, bytes, n);
@@ -258,7 +233,7 @@ static gboolean peer_gone(QIOChannel *ioc, GIOCondition condition, gpointer opaq
     TtNetConn *c = opaque;
 
     c->gone_tag = 0;
-    lose(c);
+    tt_net_conn_lose(c);
     return G_SOURCE_REMOVE;
 }
 
@@ -297,7 +272,7 @@ void tt_net_conn_go_on(TtNetConn *c)
     qemu_bh_schedule(c->go_on);
 }
 
-/* ---- peers come ---- */
+/* ---- a peer comes, or has gone ---- */
 
 static gboolean listen_for_it(gpointer opaque)
 {
@@ -307,48 +282,17 @@ static gboolean listen_for_it(gpointer opaque)
         return G_SOURCE_CONTINUE;
     }
     c->silence_tag = 0;
-    lose(c);
+    tt_net_conn_lose(c);
     return G_SOURCE_REMOVE;
 }
 
-/* Is there no peer? One that has gone has said all that it had to say, and is left. */
-static bool has_place(TtNetConn *c)
+void tt_net_conn_begin(TtNetConn *c, QIOChannelSocket *sioc, TtLink *link)
 {
-    if (c->ioc && tt_net_socket_has_hung_up(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
-        while (c->ioc && !c->is_blocked) {
-            g_clear_handle_id(&c->read_tag, g_source_remove);
-            read_ready(c->ioc, G_IO_IN, c);
-        }
-        if (c->ioc) {
-            lose(c);                        /* it listens, so nothing else begins */
-        }
-    }
-    return !c->ioc;
-}
-
-/* Takes them over. */
-static void refuse(TtNetConn *c, int fd, TtLink *link)
-{
-    tt_door_refuse(c->door, fd, link, TT_REFUSED_HAS_PEER);
-    tt_net_say(c->o.say, "another peer is refused: a netdev has only one peer; use tt "
-               "hub to connect more");
-}
-
-static void enters(void *opaque, int fd, TtLink *link)
-{
-    TtNetConn *c = opaque;
-    QIOChannelSocket *sioc = has_place(c) ? qio_channel_socket_new_fd(fd, NULL) : NULL;
-
-    if (!sioc) {
-        refuse(c, fd, link);
-        return;
-    }
     c->ioc = QIO_CHANNEL(sioc);
     c->link = link;
     tt_net_wire_open(c->wire, sioc->fd);
     c->silence_tag = g_timeout_add_seconds(TT_ALIVE_ASK_S, listen_for_it, c);
-    tt_net_works(&c->failure, c->o.say);
-    tell_state(c);
+    tt_net_conn_tell_state(c);
     c->ops->epoch(c->opaque);
     send_out(c);                        /* what the door had no room for */
     if (c->link && drain(c)) {
@@ -356,101 +300,18 @@ static void enters(void *opaque, int fd, TtLink *link)
     }
 }
 
-static void leaves(void *opaque, const char *why, bool is_refused)
+void tt_net_conn_end(TtNetConn *c)
 {
-    TtNetConn *c = opaque;
-
-    if (why && c->o.listens) {
-        tt_net_say(c->o.say, "a peer is turned away: %s", why);
-    } else if (why ? tt_net_fails(&c->failure, c->o.say, why, true, is_refused) :
-               c->failure.is_refused) {
-        c->failure.is_refused &= why != NULL;       /* it has gone without a word */
-        tell_state(c);
-    }
-    arm_retry(c);
-}
-
-/* The socket stays open for the door, which knows no channels. */
-static void to_door(TtNetConn *c, const QIOChannelSocket *sioc)
-{
-    int fd = fcntl(sioc->fd, F_DUPFD_CLOEXEC, 0);
-
-    if (fd < 0) {
-        leaves(c, strerror(errno), false);
-    } else if (has_place(c)) {
-        tt_door_came(c->door, fd);
-    } else {
-        refuse(c, fd, NULL);
-    }
-}
-
-static void peer_came(QIONetListener *listener, QIOChannelSocket *sioc, gpointer opaque)
-{
-    to_door(opaque, sioc);
-}
-
-static void connected(QIOTask *task, gpointer opaque)
-{
-    TtNetConn *c = opaque;
-    g_autoptr(QIOChannelSocket) sioc = QIO_CHANNEL_SOCKET(qio_task_get_source(task));
-    Error *err = NULL;
-
-    if (c->connecting != sioc) {            /* the netdev is gone: see free */
-        g_free(c);
-        return;
-    }
-    c->connecting = NULL;
-    if (qio_task_propagate_error(task, &err)) {
-        if (tt_net_fails(&c->failure, c->o.say, error_get_pretty(err), false, false)) {
-            tell_state(c);
+    if (c->ioc && tt_net_socket_has_hung_up(QIO_CHANNEL_SOCKET(c->ioc)->fd)) {
+        while (c->ioc && !c->is_blocked) {
+            g_clear_handle_id(&c->read_tag, g_source_remove);
+            read_ready(c->ioc, G_IO_IN, c);
         }
-        error_free(err);
-        arm_retry(c);
-        return;
-    }
-    to_door(c, sioc);
-}
-
-static gboolean try_connect(gpointer opaque)
-{
-    TtNetConn *c = opaque;
-    g_autoptr(SocketAddress) a = tt_net_socket_address(&c->o.address);
-
-    c->retry_tag = 0;
-    c->connecting = qio_channel_socket_new();
-    c->connecting_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    qio_channel_socket_connect_async(c->connecting, a, connected, c, NULL, NULL);
-    return G_SOURCE_REMOVE;
-}
-
-bool tt_net_conn_hangs(TtNetConn *c)
-{
-    bool it_hangs = c->connecting && !c->failure.is_said &&
-        qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - c->connecting_ms >= HANG_MS;
-
-    c->failure.is_said |= it_hangs;
-    return it_hangs;
-}
-
-static void arm_retry(TtNetConn *c)
-{
-    if (!c->o.listens && !c->retry_tag) {
-        c->retry_tag = g_timeout_add(RETRY_MS, try_connect, c);
+        if (c->ioc) {
+            tt_net_conn_lose(c);            /* it listens, so nothing else begins */
+        }
     }
 }
-
-static bool listen_at(TtNetConn *c, Error **errp)
-{
-    c->listener = tt_net_socket_listen(&c->o.address, &c->place, BACKLOG, errp);
-    if (!c->listener) {
-        return false;
-    }
-    qio_net_listener_set_client_func(c->listener, peer_came, c, NULL);
-    c->ops->listens(c->opaque, c->listener);
-    return true;
-}
-
-static const TtDoorOps door_ops = { .enters = enters, .leaves = leaves };
 
 TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
                            void *opaque, Error **errp)
@@ -462,18 +323,12 @@ TtNetConn *tt_net_conn_new(const TtNetConnOptions *o, const TtNetConnOps *ops,
     c->ops = ops;
     c->opaque = opaque;
     c->go_on = qemu_bh_new(go_on_bh, c);
-    c->wire = tt_net_wire_new(stuck, c);
-    c->door = tt_door_new(&(TtLinkOptions) {
-        .group = c->group, .key = o->key, .key_len = o->key_len,
-    }, &door_ops, c);
-    if (o->listens && !listen_at(c, errp)) {
+    c->wire = tt_net_wire_new(look, c);
+    if (!tt_net_meet_begin(c, errp)) {
         tt_net_conn_free(c);
         return NULL;
     }
-    if (!o->listens) {
-        try_connect(c);
-    }
-    tell_state(c);
+    tt_net_conn_tell_state(c);
     return c;
 }
 
@@ -481,13 +336,7 @@ void tt_net_conn_free(TtNetConn *c)
 {
     leave(c);
     tt_net_wire_free(c->wire);
-    g_clear_handle_id(&c->retry_tag, g_source_remove);
-    tt_door_free(c->door);
-    tt_listen_unix_end(&c->place);
-    if (c->listener) {
-        qio_net_listener_disconnect(c->listener);
-        object_unref(OBJECT(c->listener));
-    }
+    tt_net_meet_end(c);
     qemu_bh_delete(c->go_on);
     g_free(c->o.key);
     g_free(c->group);

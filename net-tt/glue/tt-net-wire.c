@@ -20,12 +20,12 @@ struct TtNetWire {
     QemuMutex lock;             /* of all below; taken after the BQL */
     int fd;                     /* -1: closed */
     bool receives;
-    bool is_stuck;              /* since the last flush: `stuck` is told, and sends */
+    bool is_stuck;              /* since the last flush: `look` is told, and sends */
     GByteArray *out;
     size_t sent;                /* of out */
     ssize_t n_in;               /* in `in`; 0: nothing */
     uint8_t in[TT_NET_WIRE_MAX];
-    QEMUBH *stuck;
+    QEMUBH *look;
 };
 
 static int send_all(TtNetWire *w)
@@ -35,7 +35,11 @@ static int send_all(TtNetWire *w)
                          MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0 && errno != EINTR) {
-            return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+            int ret = errno == EWOULDBLOCK ? -EAGAIN : -errno;
+
+            g_byte_array_remove_range(w->out, 0, w->sent);
+            w->sent = 0;
+            return ret;
         }
         w->sent += MAX(n, 0);
     }
@@ -52,11 +56,14 @@ static void before(void *opaque)
     QEMU_LOCK_GUARD(&w->lock);
     if (w->fd >= 0 && w->out->len && !w->is_stuck && send_all(w)) {
         w->is_stuck = true;
-        qemu_bh_schedule(w->stuck);
+        qemu_bh_schedule(w->look);
+    }
+    if (w->n_in) {
+        qemu_bh_schedule(w->look);      /* the handler was not called */
     }
 }
 
-/* Whatever becomes of it, the handler looks. */
+/* Whatever becomes of it, the handler looks, or `look` does. */
 static bool ready(void *opaque)
 {
     TtNetWire *w = opaque;
@@ -68,13 +75,13 @@ static bool ready(void *opaque)
     return false;
 }
 
-TtNetWire *tt_net_wire_new(void (*stuck)(void *opaque), void *opaque)
+TtNetWire *tt_net_wire_new(void (*look)(void *opaque), void *opaque)
 {
     TtNetWire *w = g_new0(TtNetWire, 1);
 
     w->fd = -1;
     w->out = g_byte_array_new();
-    w->stuck = qemu_bh_new(stuck, opaque);
+    w->look = qemu_bh_new(look, opaque);
     qemu_mutex_init(&w->lock);
     w->poll = (TtPoll) { .fd = -1, .before = before, .ready = ready, .opaque = w };
     tt_poll_add(&w->poll);
@@ -92,7 +99,7 @@ void tt_net_wire_free(TtNetWire *w)
 {
     tt_net_wire_close(w);
     tt_poll_remove(&w->poll);
-    qemu_bh_delete(w->stuck);
+    qemu_bh_delete(w->look);
     call_rcu(w, free_wire, rcu);
 }
 
@@ -111,7 +118,7 @@ void tt_net_wire_close(TtNetWire *w)
     w->receives = w->is_stuck = false;
     w->sent = w->n_in = 0;
     g_byte_array_set_size(w->out, 0);
-    qemu_bh_cancel(w->stuck);
+    qemu_bh_cancel(w->look);
 }
 
 void tt_net_wire_receive(TtNetWire *w, bool on)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by the files of the connection to a vfio-user server. Context: its lock is held.
+ * Shared by the files of the connection to a vfio-user server. Context: its lock is held,
+ * unless it says otherwise.
  */
 #ifndef TT_VFU_CONN_INT_H
 #define TT_VFU_CONN_INT_H
@@ -12,7 +13,8 @@
 
 struct TtVfuConn {
     struct rcu_head rcu;
-    QemuRecMutex lock;                  /* of all below */
+    QemuRecMutex lock;                  /* of all below; what is_*, has_* and why say, who
+                                         * has the BQL may read without it */
     int fd;
     bool is_lost, is_started, has_agreed, is_listened_to;
     bool is_broken;                     /* lost without the BQL: soon */

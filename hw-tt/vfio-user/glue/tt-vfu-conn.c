@@ -14,7 +14,7 @@
 /* A server that talks without end shall not keep the main loop. */
 #define MESSAGES_AT_ONCE 64
 /* Then one waits for its answer: a server that does not keep up is noticed. */
-#define POSTED_MAX 64
+#define POSTED_MAX 16
 
 void tt_vfu_conn_lock(TtVfuConn *c)
 {
@@ -270,6 +270,11 @@ static void readable(void *opaque)
     tt_vfu_conn_unlock(c);
 }
 
+bool tt_vfu_conn_listens(const TtVfuConn *c)
+{
+    return c->is_listened_to;
+}
+
 void tt_vfu_conn_settle(TtVfuConn *c)
 {
     if (!tt_vfu_conn_is_lost(c)) {
@@ -318,6 +323,17 @@ static bool serve_early(TtVfuConn *c, TtVfuHead *h)
     return !c->is_broken;
 }
 
+static void before(void *opaque)
+{
+    TtVfuConn *c = opaque;
+
+    tt_vfu_conn_lock(c);
+    if (c->is_listened_to && (c->is_broken || !c->ops->is_settled(c->opaque))) {
+        c->ops->unsettled(c->opaque);
+    }
+    tt_vfu_conn_unlock(c);
+}
+
 static bool poll_early(void *opaque)
 {
     TtVfuConn *c = opaque;
@@ -331,8 +347,8 @@ static bool poll_early(void *opaque)
         for (int i = 0; i < MESSAGES_AT_ONCE && serve_early(c, &h); i++) {
         }
         p = (struct pollfd) { .fd = c->fd, .events = POLLIN };
-        is_all = !tt_vfu_conn_is_down(c) && c->ops->is_settled(c->opaque) &&
-            poll(&p, 1, 0) <= 0;
+        is_all = !tt_vfu_conn_is_down(c) && poll(&p, 1, 0) <= 0 &&
+            (c->ops->is_settled(c->opaque) || c->ops->ask_vcpu(c->opaque));
     }
     tt_vfu_conn_unlock(c);
     return is_all;
@@ -376,7 +392,8 @@ TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
     c = g_new0(TtVfuConn, 1);
     qemu_rec_mutex_init(&c->lock);
     c->fd = fd;
-    c->poll = (TtPoll) { .fd = fd, .ready = poll_early, .opaque = c };
+    c->poll = (TtPoll) { .fd = fd, .before = before, .ready = poll_early,
+                          .opaque = c };
     c->patience_ms = deadline_s * 1000;
     c->ops = ops;
     c->opaque = opaque;
@@ -402,6 +419,7 @@ void tt_vfu_conn_listen(TtVfuConn *c, bool on)
 {
     tt_vfu_conn_lock(c);
     if (!on) {
+        enter(c);
         stop_listening(c);
     } else if (enter(c) && !c->is_listened_to) {
         c->is_listened_to = true;

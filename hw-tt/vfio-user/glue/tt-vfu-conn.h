@@ -29,7 +29,11 @@ typedef struct TtVfuConnOps {
     bool (*can_early)(void *opaque, const TtVfuHead *h, const uint8_t *payload);
     void (*serve_early)(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                         size_t len);
-    bool (*is_settled)(void *opaque);   /* as can_early */
+    /* As can_early: is nothing left for settle, nor any interrupt? If something is: will a
+     * vCPU see to it? The main loop is about to sleep, and something is. */
+    bool (*is_settled)(void *opaque);
+    bool (*ask_vcpu)(void *opaque);
+    void (*unsettled)(void *opaque);
     void (*settle)(void *opaque);
     /* It is gone, or will be listened to no more. Called once, after the start. */
     void (*lost)(void *opaque, const char *why);
@@ -64,6 +68,7 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
 /* As tt_vfu_conn_ask, but waits for no answer. False: ask; the server is lost, or must
  * catch up first. */
 bool tt_vfu_conn_post(TtVfuConn *c, uint16_t command, const void *payload, size_t len);
+bool tt_vfu_conn_listens(const TtVfuConn *c);
 /* Does what is left of requests that were answered (ops->settle). */
 void tt_vfu_conn_settle(TtVfuConn *c);
 /* Serves what the server has sent until now. */

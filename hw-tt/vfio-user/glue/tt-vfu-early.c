@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * DMA by messages that is served while a vCPU runs: a read is answered from RAM, a write is
- * answered at once and done when the main loop has the lock, or before whatever else is done
- * with the device, as on a bus where writes are posted. So the server waits for
- * no vCPU, and a recording gives the token away less often (accel-tt/tt-poll.h).
+ * answered at once and done when a vCPU leaves guest code, or the main loop has the lock, or
+ * before whatever else is done with the device, as on a bus where writes are posted. So the
+ * server waits for no vCPU, and a recording does not give the token away for it: its
+ * vCPU does the writes, and takes the interrupts (accel-tt/tt-poll.h).
  *
  * Only for ranges of plain RAM: an address behind a virtual IOMMU is looked up, and its faults
  * are reported to the guest, with the BQL.
  */
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"
+#include "qemu/main-loop.h"
+#include "tt/hooks.h"
 
 /* Of what waits: bytes, and requests. */
 #define BYTES_MAX   (2 * TT_VFU_DATA_MAX)
@@ -38,10 +41,58 @@ static bool is_of_waiting(const TtVfu *d, const TtVfuDma *dma)
     return false;
 }
 
+/* BQL. While the VM stands nothing is delivered. */
+static void deliver_all(void *opaque)
+{
+    TtVfu *d = opaque;
+
+    if (d->conn && tt_vfu_conn_listens(d->conn)) {
+        tt_vfu_conn_settle(d->conn);
+        tt_vfu_irq_resume(d);
+    }
+}
+
+static void in_vcpu(void *opaque)
+{
+    TtVfu *d = opaque;
+
+    if (d->conn) {
+        tt_vfu_conn_lock(d->conn);
+        d->has_asked = false;
+        tt_vfu_conn_unlock(d->conn);
+        deliver_all(d);
+    }
+    object_unref(d);
+}
+
+bool tt_vfu_early_ask(void *opaque)
+{
+    TtVfu *d = opaque;
+
+    if (!d->has_asked) {
+        object_ref(d);
+        d->has_asked = tt_poll_ask_vcpu(in_vcpu, d);
+        if (!d->has_asked) {
+            object_unref(d);
+        }
+    }
+    return d->has_asked;
+}
+
+void tt_vfu_early_unsettled(void *opaque)
+{
+    TtVfu *d = opaque;
+
+    if (!d->has_asked) {
+        qemu_bh_schedule(d->deliver);
+    }
+}
+
 void tt_vfu_early_init(TtVfu *d)
 {
     d->early = g_array_new(false, false, sizeof(Waiting));
     d->early_bytes = g_byte_array_new();
+    d->deliver = qemu_bh_new_guarded(deliver_all, d, &DEVICE(d)->mem_reentrancy_guard);
 }
 
 void tt_vfu_early_end(TtVfu *d)
@@ -50,6 +101,7 @@ void tt_vfu_early_end(TtVfu *d)
         g_array_unref(d->early);
         g_byte_array_unref(d->early_bytes);
         d->early = NULL;
+        qemu_bh_delete(d->deliver);
     }
 }
 
@@ -59,7 +111,8 @@ bool tt_vfu_early_can(void *opaque, const TtVfuHead *h, const uint8_t *payload)
     bool is_write = h->command == TT_VFU_DMA_WRITE;
     TtVfuDma dma;
 
-    if (h->command != TT_VFU_DMA_READ && !is_write) {
+    if ((h->command != TT_VFU_DMA_READ && !is_write) ||
+        !qatomic_read(&d->pci.bus_master_enable_region.enabled)) {
         return false;
     }
     dma = (TtVfuDma) { .addr = tt_get_le64(payload) };
@@ -97,7 +150,7 @@ void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload
                dma.count);
         n += dma.count;
     }
-    if (dma.is_write || d->dialogue.is_noting) {
+    if (dma.is_write || tt_recording()) {
         g_array_append_val(d->early, w);
     }
     tt_vfu_conn_reply(d->conn, h, 0, n);
@@ -107,7 +160,7 @@ bool tt_vfu_early_is_settled(void *opaque)
 {
     TtVfu *d = opaque;
 
-    return !d->early_bytes->len;
+    return !d->early_bytes->len && !d->has_irqs;
 }
 
 void tt_vfu_early_settle(void *opaque)

@@ -9,8 +9,10 @@
 #include "hw-tt/foreign/tt-dialogue.h"
 #include "hw-tt/foreign/tt-shadows.h"
 #include "exec/memory.h"
+#include "accel-tt/tt-poll.h"
 #include "hw/pci/pci_device.h"
 #include "qemu/event_notifier.h"
+#include "qemu/rcu.h"
 #include "qom/object.h"
 
 #define TYPE_TT_VFU "vfio-user-pci"
@@ -24,10 +26,18 @@ typedef struct TtVfuBarArea {
 
 typedef struct TtVfuVector {
     EventNotifier event;
-    TtVfu *device;
+    TtVfu *device;                      /* NULL: dropped; the connection's lock */
+    TtVfuConn *conn;
     unsigned index;
-    bool is_pending;                    /* signalled while the VM stood still */
+    bool is_pending;                    /* signalled, and not delivered yet; atomic */
+    TtPoll poll;
 } TtVfuVector;
+
+typedef struct TtVfuVectors {
+    struct rcu_head rcu;
+    unsigned n;
+    TtVfuVector items[];
+} TtVfuVectors;
 
 struct TtVfu {
     PCIDevice pci;
@@ -44,8 +54,7 @@ struct TtVfu {
     VMChangeStateEntry *state_handler;
 
     int irq_kind;                       /* TT_VFU_IRQS: none */
-    TtVfuVector *vectors;
-    unsigned n_vectors;
+    TtVfuVectors *vectors;              /* NULL: none */
     bool is_intx_up;
 
     MemoryListener listener;
@@ -55,6 +64,9 @@ struct TtVfu {
     TtVfuRanges ranges;                 /* changed with the connection's lock, too */
     GArray *early;                      /* tt-vfu-early.c; the connection's lock */
     GByteArray *early_bytes;
+    bool has_irqs;                      /* that a vCPU may not know of; that lock, too */
+    QEMUBH *deliver;
+    bool has_asked;                     /* a vCPU to deliver; the connection's lock */
     TtShadows *shadows;              /* NULL: DMA by messages */
     bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
@@ -102,5 +114,8 @@ void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload
                         size_t len);
 bool tt_vfu_early_is_settled(void *opaque);
 void tt_vfu_early_settle(void *opaque);
+/* The connection's lock is held: does a vCPU see to what waits, interrupts too? */
+bool tt_vfu_early_ask(void *opaque);
+void tt_vfu_early_unsettled(void *opaque);
 
 #endif

@@ -53,7 +53,7 @@ static void deliver(TtVfuVector *v)
     static const char *const names[] = { "INTx", "MSI", "MSI-X", "off" };
     TtVfu *d = v->device;
 
-    v->is_pending = false;
+    qatomic_set(&v->is_pending, false);
     if (!is_wanted(v)) {
         return;
     }
@@ -95,18 +95,40 @@ static void signalled(EventNotifier *e)
     TtVfuVector *v = container_of(e, TtVfuVector, event);
 
     if (was_signalled(e)) {
-        v->is_pending = true;
-        if (runstate_is_running()) {
-            deliver(v);
-        }
+        qatomic_set(&v->is_pending, true);
     }
+    if (qatomic_read(&v->is_pending) && runstate_is_running()) {
+        deliver(v);
+    }
+}
+
+/* The same without the BQL. */
+static bool signalled_early(void *opaque)
+{
+    TtVfuVector *v = opaque;
+    TtVfuConn *c = v->conn;
+    bool is_seen_to = false;
+
+    tt_vfu_conn_lock(c);
+    if (v->device && tt_vfu_conn_listens(c)) {
+        if (was_signalled(&v->event)) {
+            qatomic_set(&v->is_pending, true);
+            v->device->has_irqs = true;
+        }
+        is_seen_to = tt_vfu_early_ask(v->device);
+    }
+    tt_vfu_conn_unlock(c);
+    return is_seen_to;
 }
 
 void tt_vfu_irq_resume(TtVfu *d)
 {
-    for (unsigned i = 0; i < d->n_vectors; i++) {
-        if (d->vectors[i].is_pending) {
-            deliver(&d->vectors[i]);
+    tt_vfu_conn_lock(d->conn);
+    d->has_irqs = false;
+    tt_vfu_conn_unlock(d->conn);
+    for (unsigned i = 0; d->vectors && i < d->vectors->n; i++) {
+        if (qatomic_read(&d->vectors->items[i].is_pending)) {
+            deliver(&d->vectors->items[i]);
         }
     }
 }
@@ -123,13 +145,23 @@ static int set_irqs(TtVfu *d, uint32_t flags, int kind, unsigned start, unsigned
 
 static void drop_vectors(TtVfu *d)
 {
-    for (unsigned i = 0; i < d->n_vectors; i++) {
-        event_notifier_set_handler(&d->vectors[i].event, NULL);
-        event_notifier_cleanup(&d->vectors[i].event);
+    TtVfuVectors *all = d->vectors;
+
+    if (!all) {
+        return;
     }
-    g_free(d->vectors);
+    tt_vfu_conn_lock(d->conn);
+    for (unsigned i = 0; i < all->n; i++) {
+        TtVfuVector *v = &all->items[i];
+
+        v->device = NULL;
+        tt_poll_remove(&v->poll);
+        event_notifier_set_handler(&v->event, NULL);
+        event_notifier_cleanup(&v->event);
+    }
+    tt_vfu_conn_unlock(d->conn);
     d->vectors = NULL;
-    d->n_vectors = 0;
+    g_free_rcu(all, rcu);               /* the main loop may be about to look at it */
 }
 
 void tt_vfu_irq_off(TtVfu *d)
@@ -149,11 +181,12 @@ void tt_vfu_irq_off(TtVfu *d)
 
 static bool make_vectors(TtVfu *d, unsigned n)
 {
-    d->vectors = g_new0(TtVfuVector, n);
+    d->vectors = g_malloc0(sizeof(TtVfuVectors) + n * sizeof(TtVfuVector));
     for (unsigned i = 0; i < n; i++) {
-        TtVfuVector *v = &d->vectors[i];
+        TtVfuVector *v = &d->vectors->items[i];
 
         v->device = d;
+        v->conn = d->conn;
         v->index = i;
         if (event_notifier_init(&v->event, 0)) {
             tt_vfu_warn(d, "no file descriptors are left for its %u interrupts: raise "
@@ -161,8 +194,12 @@ static bool make_vectors(TtVfu *d, unsigned n)
             drop_vectors(d);
             return false;
         }
-        d->n_vectors++;
+        d->vectors->n++;
         event_notifier_set_handler(&v->event, signalled);
+        v->poll = (TtPoll) {
+            .fd = event_notifier_get_fd(&v->event), .ready = signalled_early, .opaque = v,
+        };
+        tt_poll_add(&v->poll);
     }
     return true;
 }
@@ -181,7 +218,7 @@ static void irq_on(TtVfu *d, int kind)
         unsigned part = MIN(n - at, max);
 
         for (unsigned i = 0; i < part; i++) {
-            fds[i] = event_notifier_get_fd(&d->vectors[at + i].event);
+            fds[i] = event_notifier_get_fd(&d->vectors->items[at + i].event);
         }
         ret = set_irqs(d, TT_VFU_IRQ_EVENTFD | TT_VFU_IRQ_TRIGGER, kind, at, part, fds,
                        part);
@@ -201,12 +238,18 @@ void tt_vfu_irq_update(TtVfu *d)
     int kind = kind_now(d);
 
     if (kind != d->irq_kind ||
-        (kind == TT_VFU_MSI && count_of(d, kind) != d->n_vectors)) {
+        (kind == TT_VFU_MSI && (!d->vectors || count_of(d, kind) != d->vectors->n))) {
         tt_vfu_irq_off(d);
         if (kind != TT_VFU_IRQS) {
             irq_on(d, kind);
         }
     }
+}
+
+/* The main loop may have seen the signal before us. */
+static bool is_up_again(TtVfuVector *v)
+{
+    return was_signalled(&v->event) || qatomic_xchg(&v->is_pending, false);
 }
 
 void tt_vfu_irq_accessed(TtVfu *d)
@@ -217,8 +260,8 @@ void tt_vfu_irq_accessed(TtVfu *d)
     /* A server whose line is up still signals again now. It must not go down between:
      * the guest would see an interrupt that nobody sent. */
     set_irqs(d, TT_VFU_IRQ_NO_DATA | TT_VFU_IRQ_UNMASK, TT_VFU_INTX, 0, 1, NULL, 0);
-    if (!tt_vfu_conn_is_lost(d->conn) && d->n_vectors &&
-        was_signalled(&d->vectors[0].event)) {
+    if (!tt_vfu_conn_is_lost(d->conn) && d->vectors && is_up_again(&d->vectors->items[0])) {
+        tt_vfu_conn_drain(d->conn);     /* what it sent before it signalled */
         tt_vfu_dma_in(d);
     } else {
         d->is_intx_up = false;

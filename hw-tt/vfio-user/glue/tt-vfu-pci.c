@@ -362,6 +362,7 @@ static void realize(PCIDevice *pci, Error **errp)
     static const TtVfuConnOps ops = {
         .serve = tt_vfu_dma_serve, .can_early = tt_vfu_early_can,
         .serve_early = tt_vfu_early_serve, .is_settled = tt_vfu_early_is_settled,
+        .ask_vcpu = tt_vfu_early_ask, .unsettled = tt_vfu_early_unsettled,
         .settle = tt_vfu_early_settle, .lost = lost,
     };
     TtVfu *d = TT_VFU(pci);
