@@ -89,7 +89,18 @@ bool tt_poll_ask_vcpu(void (*func)(void *opaque), void *opaque)
     }
     a = g_new(Asked, 1);
     *a = (Asked) { func, opaque };
-    async_run_on_cpu(first_cpu, do_asked, RUN_ON_CPU_HOST_PTR(a));
+    async_run_on_cpu(tt_vcpu() ?: first_cpu, do_asked, RUN_ON_CPU_HOST_PTR(a));
+    return true;
+}
+
+/* A vCPU that leaves guest code says so before it looks for work. */
+bool tt_poll_is_vcpu_asked(void)
+{
+    smp_mb();
+    if (!tt_token_is_in_guest()) {
+        return false;
+    }
+    tt_token_kick();                    /* one may be lost: TT_HOOK_KICK_LATE */
     return true;
 }
 

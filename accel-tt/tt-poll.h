@@ -29,11 +29,15 @@ typedef struct TtPoll {
 
 /*
  * Something that the guest can see is to be done: the vCPU's thread calls @func, with the BQL,
- * when it leaves guest code, which it does now. So the token need not change hands. False:
- * no guest code is running, or it is better left alone: take the lock.
- * Any thread, without a lock. @opaque must be there until then.
+ * when it leaves guest code, which it is asked to do. So the token need not change hands.
+ * @func writes RAM and raises interrupts, no more. False: it is not called; no guest code
+ * is running, or it is better left alone. Any thread, without a lock. @opaque must be there
+ * until then.
  */
 bool tt_poll_ask_vcpu(void (*func)(void *opaque), void *opaque);
+/* After that: is it called soon, since guest code still runs? If not, take the lock and do it.
+ * Asks again. */
+bool tt_poll_is_vcpu_asked(void);
 
 /* BQL. */
 void tt_poll_add(TtPoll *p);

@@ -10,8 +10,8 @@
 
 typedef struct TtNetWire TtNetWire;
 
-/* @look: in the main loop: what waits cannot be sent for now, or never, or something came. Call
- * tt_net_wire_read and tt_net_wire_flush. */
+/* @look: in the main loop: what waits cannot be sent for now, or never; or something came.
+ * Call tt_net_wire_read and tt_net_wire_flush. */
 TtNetWire *tt_net_wire_new(void (*look)(void *opaque), void *opaque);
 void tt_net_wire_free(TtNetWire *w);
 /* @fd, a socket that does not block, stays the caller's, until tt_net_wire_close. */

@@ -37,8 +37,10 @@ static int send_all(TtNetWire *w)
         if (n < 0 && errno != EINTR) {
             int ret = errno == EWOULDBLOCK ? -EAGAIN : -errno;
 
-            g_byte_array_remove_range(w->out, 0, w->sent);
-            w->sent = 0;
+            if (w->sent > w->out->len / 2) {
+                g_byte_array_remove_range(w->out, 0, w->sent);
+                w->sent = 0;
+            }
             return ret;
         }
         w->sent += MAX(n, 0);
@@ -142,7 +144,7 @@ bool tt_net_wire_send(TtNetWire *w, const uint8_t *bytes, size_t len)
 {
     QEMU_LOCK_GUARD(&w->lock);
     g_byte_array_append(w->out, bytes, len);
-    return is_main_loop && w->out->len < LATER_MAX;
+    return is_main_loop && w->out->len - w->sent < LATER_MAX;
 }
 
 size_t tt_net_wire_waiting(TtNetWire *w)

@@ -18,6 +18,10 @@ struct TtVfuConn {
     int fd;
     bool is_lost, is_started, has_agreed, is_listened_to;
     bool is_broken;                     /* lost without the BQL: soon */
+    /* What waits: writes, interrupts; a vCPU was asked to see to it. Atomic. */
+    bool has_writes, has_irqs, has_asked;
+    QEMUBH *look;
+    unsigned n_refs;                    /* of who opened it, of a vCPU; atomic */
     uint16_t next_id;
     unsigned n_posted;                  /* since the last answer */
     uint64_t n_read;                    /* bytes, from the server */
@@ -42,5 +46,11 @@ void tt_vfu_conn_begin(TtVfuConn *c);
 bool tt_vfu_conn_read(TtVfuConn *c, uint8_t *to, size_t len);
 /* The first @len bytes of c->out. */
 bool tt_vfu_conn_write(TtVfuConn *c, size_t len, const int *fds, unsigned n_fds);
+
+/* ---- tt-vfu-connect.c ---- */
+/* A descriptor; -1: *errp says why. */
+int tt_vfu_connect(const char *path, unsigned deadline_s, Error **errp);
+/* On the version. False: *errp says why. */
+bool tt_vfu_conn_agree(TtVfuConn *c, Error **errp);
 
 #endif

@@ -18,12 +18,16 @@
 
 void tt_vfu_conn_lock(TtVfuConn *c)
 {
-    qemu_rec_mutex_lock(&c->lock);
+    if (c) {
+        qemu_rec_mutex_lock(&c->lock);
+    }
 }
 
 void tt_vfu_conn_unlock(TtVfuConn *c)
 {
-    qemu_rec_mutex_unlock(&c->lock);
+    if (c) {
+        qemu_rec_mutex_unlock(&c->lock);
+    }
 }
 
 /* NULL: a vCPU had found a register when its device was unplugged. */
@@ -133,6 +137,7 @@ static bool enter(TtVfuConn *c)
 {
     say_loss(c);
     if (c->has_agreed) {
+        qatomic_set(&c->has_writes, false);
         c->ops->settle(c->opaque);
     }
     return !c->is_lost;
@@ -303,6 +308,23 @@ void tt_vfu_conn_drain(TtVfuConn *c)
     tt_vfu_conn_unlock(c);
 }
 
+static void free_conn(TtVfuConn *c)
+{
+    qemu_rec_mutex_destroy(&c->lock);
+    g_free(c->why);
+    g_free(c->in);
+    g_free(c->out);
+    g_free(c->early);
+    g_free(c);
+}
+
+static void put_conn(TtVfuConn *c)
+{
+    if (qatomic_fetch_dec(&c->n_refs) == 1) {
+        call_rcu(c, free_conn, rcu);    /* the main loop may be about to look at it */
+    }
+}
+
 /* ---- without the BQL ---- */
 
 /* A request for DMA that is served at once. False: it, or what is there instead, is left to
@@ -326,12 +348,57 @@ static bool serve_early(TtVfuConn *c, TtVfuHead *h)
 static void before(void *opaque)
 {
     TtVfuConn *c = opaque;
+    bool is_asked = qatomic_read(&c->has_asked) && tt_poll_is_vcpu_asked();
 
-    tt_vfu_conn_lock(c);
-    if (c->is_listened_to && (c->is_broken || !c->ops->is_settled(c->opaque))) {
-        c->ops->unsettled(c->opaque);
+    if (qatomic_read(&c->is_broken) ||
+        (!is_asked && (qatomic_read(&c->has_writes) || qatomic_read(&c->has_irqs)))) {
+        qemu_bh_schedule(c->look);      /* no handler was called */
     }
-    tt_vfu_conn_unlock(c);
+}
+
+/* BQL. While the VM stands nothing is delivered. */
+static void look(void *opaque)
+{
+    TtVfuConn *c = opaque;
+
+    if (c->is_listened_to) {
+        tt_vfu_conn_settle(c);
+    }
+    if (c->is_listened_to) {
+        c->ops->deliver(c->opaque);
+    }
+}
+
+static void in_vcpu(void *opaque)
+{
+    TtVfuConn *c = opaque;
+
+    qatomic_set(&c->has_asked, false);
+    look(c);
+    put_conn(c);
+}
+
+bool tt_vfu_conn_ask_vcpu(TtVfuConn *c)
+{
+    if (!qatomic_xchg(&c->has_asked, true)) {
+        qatomic_inc(&c->n_refs);
+        if (!tt_poll_ask_vcpu(in_vcpu, c)) {
+            qatomic_dec(&c->n_refs);    /* not the last: it is open */
+            qatomic_set(&c->has_asked, false);
+            return false;
+        }
+    }
+    return tt_poll_is_vcpu_asked();
+}
+
+void tt_vfu_conn_set_writes(TtVfuConn *c)
+{
+    qatomic_set(&c->has_writes, true);
+}
+
+void tt_vfu_conn_set_irqs(TtVfuConn *c, bool has)
+{
+    qatomic_set(&c->has_irqs, has);
 }
 
 static bool poll_early(void *opaque)
@@ -348,36 +415,13 @@ static bool poll_early(void *opaque)
         }
         p = (struct pollfd) { .fd = c->fd, .events = POLLIN };
         is_all = !tt_vfu_conn_is_down(c) && poll(&p, 1, 0) <= 0 &&
-            (c->ops->is_settled(c->opaque) || c->ops->ask_vcpu(c->opaque));
+            (!c->has_writes || tt_vfu_conn_ask_vcpu(c));
     }
     tt_vfu_conn_unlock(c);
     return is_all;
 }
 
 /* ---- beginning and end ---- */
-
-static bool agree(TtVfuConn *c, Error **errp)
-{
-    g_autofree uint8_t *ours = g_malloc(TT_VFU_TEXT_MAX);
-    size_t len = tt_vfu_put_version(ours);
-    const uint8_t *answer = NULL;
-    const char *text;
-    int n = tt_vfu_conn_ask(c, TT_VFU_VERSION, ours, len, NULL, 0, 0, &answer);
-    TtDiag diag = { 0 };
-
-    if (n < 0) {
-        error_setg(errp, "%s", n == -ENODEV ? tt_vfu_conn_why(c) :
-                   "the server refuses this version of vfio-user, 0.1");
-        return false;
-    }
-    if (tt_vfu_get_version(answer, n, &text, &diag) ||
-        !tt_vfu_get_limits(text, &c->max_fds, &diag)) {
-        error_setg(errp, "%s", diag.text);
-        return false;
-    }
-    c->has_agreed = true;
-    return true;
-}
 
 TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
                             const TtVfuConnOps *ops, void *opaque, Error **errp)
@@ -400,7 +444,9 @@ TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
     c->in = g_malloc(TT_VFU_BYTES_MAX);
     c->out = g_malloc(TT_VFU_BYTES_MAX);
     c->early = g_malloc(TT_VFU_BYTES_MAX);
-    if (!agree(c, errp)) {
+    c->n_refs = 1;
+    c->look = qemu_bh_new(look, c);
+    if (!tt_vfu_conn_agree(c, errp)) {
         tt_vfu_conn_close(c);
         return NULL;
     }
@@ -429,16 +475,6 @@ void tt_vfu_conn_listen(TtVfuConn *c, bool on)
     tt_vfu_conn_unlock(c);
 }
 
-static void free_conn(TtVfuConn *c)
-{
-    qemu_rec_mutex_destroy(&c->lock);
-    g_free(c->why);
-    g_free(c->in);
-    g_free(c->out);
-    g_free(c->early);
-    g_free(c);
-}
-
 void tt_vfu_conn_close(TtVfuConn *c)
 {
     if (!c) {
@@ -446,5 +482,6 @@ void tt_vfu_conn_close(TtVfuConn *c)
     }
     c->is_started = false;
     tt_vfu_conn_lose(c, "closed");
-    call_rcu(c, free_conn, rcu);        /* the main loop may be about to look at it */
+    qemu_bh_delete(c->look);
+    put_conn(c);
 }

@@ -29,12 +29,10 @@ typedef struct TtVfuConnOps {
     bool (*can_early)(void *opaque, const TtVfuHead *h, const uint8_t *payload);
     void (*serve_early)(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                         size_t len);
-    /* As can_early: is nothing left for settle, nor any interrupt? If something is: will a
-     * vCPU see to it? The main loop is about to sleep, and something is. */
-    bool (*is_settled)(void *opaque);
-    bool (*ask_vcpu)(void *opaque);
-    void (*unsettled)(void *opaque);
     void (*settle)(void *opaque);
+    /* Interrupts that wait are to be delivered; it is settled. In the main loop, or in the
+     * thread of a vCPU that has left guest code. */
+    void (*deliver)(void *opaque);
     /* It is gone, or will be listened to no more. Called once, after the start. */
     void (*lost)(void *opaque, const char *why);
 } TtVfuConnOps;
@@ -69,6 +67,11 @@ int tt_vfu_conn_ask(TtVfuConn *c, uint16_t command, const void *payload, size_t 
  * catch up first. */
 bool tt_vfu_conn_post(TtVfuConn *c, uint16_t command, const void *payload, size_t len);
 bool tt_vfu_conn_listens(const TtVfuConn *c);
+/* Something waits for settle; interrupts wait, or do no more. Any context. */
+void tt_vfu_conn_set_writes(TtVfuConn *c);
+void tt_vfu_conn_set_irqs(TtVfuConn *c, bool has);
+/* Does a vCPU see to what waits? Any context; the connection's lock is held. */
+bool tt_vfu_conn_ask_vcpu(TtVfuConn *c);
 /* Does what is left of requests that were answered (ops->settle). */
 void tt_vfu_conn_settle(TtVfuConn *c);
 /* Serves what the server has sent until now. */
@@ -78,11 +81,5 @@ void tt_vfu_conn_lose(TtVfuConn *c, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* Room for a reply's payload; then the reply to @h, of @len bytes there. */
 uint8_t *tt_vfu_conn_room(TtVfuConn *c);
 void tt_vfu_conn_reply(TtVfuConn *c, const TtVfuHead *h, uint32_t error, size_t len);
-
-/* ---- the way there ---- */
-/* A descriptor; -1: *errp says why. */
-int tt_vfu_connect(const char *path, unsigned deadline_s, Error **errp);
-/* @text: the server's capabilities, JSON or nothing. False: @diag says what is wrong. */
-bool tt_vfu_get_limits(const char *text, unsigned *max_fds, TtDiag *diag);
 
 #endif

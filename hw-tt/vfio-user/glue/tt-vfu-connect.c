@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The way to a vfio-user server, and what it says of itself.
+ * The way to a vfio-user server, and what both agree on.
  */
 #include "qemu/osdep.h"
-#include "hw-tt/vfio-user/glue/tt-vfu-conn.h"
+#include "hw-tt/vfio-user/glue/tt-vfu-conn-int.h"
 #include "qapi/error.h"
 #include "qemu/sockets.h"
 #include "qobject/qdict.h"
@@ -23,7 +23,7 @@ static int64_t limit(QDict *caps, const char *name)
     return n && qnum_get_try_int(n, &v) && v >= 0 ? v : -2;
 }
 
-bool tt_vfu_get_limits(const char *text, unsigned *max_fds, TtDiag *diag)
+static bool get_limits(const char *text, unsigned *max_fds, TtDiag *diag)
 {
     QObject *said = *text ? qobject_from_json(text, NULL) : NULL;
     QDict *all = qobject_to(QDict, said);
@@ -73,4 +73,27 @@ int tt_vfu_connect(const char *path, unsigned deadline_s, Error **errp)
         return -1;
     }
     return fd;
+}
+
+bool tt_vfu_conn_agree(TtVfuConn *c, Error **errp)
+{
+    g_autofree uint8_t *ours = g_malloc(TT_VFU_TEXT_MAX);
+    size_t len = tt_vfu_put_version(ours);
+    const uint8_t *answer = NULL;
+    const char *text;
+    int n = tt_vfu_conn_ask(c, TT_VFU_VERSION, ours, len, NULL, 0, 0, &answer);
+    TtDiag diag = { 0 };
+
+    if (n < 0) {
+        error_setg(errp, "%s", n == -ENODEV ? tt_vfu_conn_why(c) :
+                   "the server refuses this version of vfio-user, 0.1");
+        return false;
+    }
+    if (tt_vfu_get_version(answer, n, &text, &diag) ||
+        !get_limits(text, &c->max_fds, &diag)) {
+        error_setg(errp, "%s", diag.text);
+        return false;
+    }
+    c->has_agreed = true;
+    return true;
 }

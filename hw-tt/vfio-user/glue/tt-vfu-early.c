@@ -11,7 +11,6 @@
  */
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"
-#include "qemu/main-loop.h"
 #include "tt/hooks.h"
 
 /* Of what waits: bytes, and requests. */
@@ -41,58 +40,10 @@ static bool is_of_waiting(const TtVfu *d, const TtVfuDma *dma)
     return false;
 }
 
-/* BQL. While the VM stands nothing is delivered. */
-static void deliver_all(void *opaque)
-{
-    TtVfu *d = opaque;
-
-    if (d->conn && tt_vfu_conn_listens(d->conn)) {
-        tt_vfu_conn_settle(d->conn);
-        tt_vfu_irq_resume(d);
-    }
-}
-
-static void in_vcpu(void *opaque)
-{
-    TtVfu *d = opaque;
-
-    if (d->conn) {
-        tt_vfu_conn_lock(d->conn);
-        d->has_asked = false;
-        tt_vfu_conn_unlock(d->conn);
-        deliver_all(d);
-    }
-    object_unref(d);
-}
-
-bool tt_vfu_early_ask(void *opaque)
-{
-    TtVfu *d = opaque;
-
-    if (!d->has_asked) {
-        object_ref(d);
-        d->has_asked = tt_poll_ask_vcpu(in_vcpu, d);
-        if (!d->has_asked) {
-            object_unref(d);
-        }
-    }
-    return d->has_asked;
-}
-
-void tt_vfu_early_unsettled(void *opaque)
-{
-    TtVfu *d = opaque;
-
-    if (!d->has_asked) {
-        qemu_bh_schedule(d->deliver);
-    }
-}
-
 void tt_vfu_early_init(TtVfu *d)
 {
     d->early = g_array_new(false, false, sizeof(Waiting));
     d->early_bytes = g_byte_array_new();
-    d->deliver = qemu_bh_new_guarded(deliver_all, d, &DEVICE(d)->mem_reentrancy_guard);
 }
 
 void tt_vfu_early_end(TtVfu *d)
@@ -101,7 +52,6 @@ void tt_vfu_early_end(TtVfu *d)
         g_array_unref(d->early);
         g_byte_array_unref(d->early_bytes);
         d->early = NULL;
-        qemu_bh_delete(d->deliver);
     }
 }
 
@@ -145,6 +95,7 @@ void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload
     w = (Waiting) { .addr = dma.addr, .count = dma.count, .is_write = dma.is_write };
     if (dma.is_write) {
         g_byte_array_append(d->early_bytes, dma.data, dma.count);
+        tt_vfu_conn_set_writes(d->conn);
     } else {
         memcpy(room + n, tt_vfu_ranges_host(&d->ranges, dma.addr, dma.count, false),
                dma.count);
@@ -154,13 +105,6 @@ void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload
         g_array_append_val(d->early, w);
     }
     tt_vfu_conn_reply(d->conn, h, 0, n);
-}
-
-bool tt_vfu_early_is_settled(void *opaque)
-{
-    TtVfu *d = opaque;
-
-    return !d->early_bytes->len && !d->has_irqs;
 }
 
 void tt_vfu_early_settle(void *opaque)

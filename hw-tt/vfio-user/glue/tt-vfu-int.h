@@ -64,9 +64,6 @@ struct TtVfu {
     TtVfuRanges ranges;                 /* changed with the connection's lock, too */
     GArray *early;                      /* tt-vfu-early.c; the connection's lock */
     GByteArray *early_bytes;
-    bool has_irqs;                      /* that a vCPU may not know of; that lock, too */
-    QEMUBH *deliver;
-    bool has_asked;                     /* a vCPU to deliver; the connection's lock */
     TtShadows *shadows;              /* NULL: DMA by messages */
     bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
@@ -85,8 +82,8 @@ void tt_vfu_irq_update(TtVfu *d);
 /* The guest looked at the device: INTx goes down and may come again. */
 void tt_vfu_irq_accessed(TtVfu *d);
 void tt_vfu_irq_off(TtVfu *d);
-/* The VM runs again: what came meanwhile is delivered. */
-void tt_vfu_irq_resume(TtVfu *d);
+/* What came is delivered: TtVfuConnOps; also when the VM runs again. */
+void tt_vfu_irq_deliver(void *opaque);
 
 /* ---- DMA ---- */
 bool tt_vfu_dma_init(TtVfu *d, Error **errp);
@@ -112,10 +109,6 @@ void tt_vfu_early_end(TtVfu *d);
 bool tt_vfu_early_can(void *opaque, const TtVfuHead *h, const uint8_t *payload);
 void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                         size_t len);
-bool tt_vfu_early_is_settled(void *opaque);
 void tt_vfu_early_settle(void *opaque);
-/* The connection's lock is held: does a vCPU see to what waits, interrupts too? */
-bool tt_vfu_early_ask(void *opaque);
-void tt_vfu_early_unsettled(void *opaque);
 
 #endif

@@ -9,7 +9,6 @@
 #include "hw/pci/msi.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
-#include "system/runstate.h"
 
 static int kind_now(TtVfu *d)
 {
@@ -97,8 +96,8 @@ static void signalled(EventNotifier *e)
     if (was_signalled(e)) {
         qatomic_set(&v->is_pending, true);
     }
-    if (qatomic_read(&v->is_pending) && runstate_is_running()) {
-        deliver(v);
+    if (tt_vfu_conn_listens(v->conn)) {
+        tt_vfu_irq_deliver(v->device);
     }
 }
 
@@ -113,19 +112,19 @@ static bool signalled_early(void *opaque)
     if (v->device && tt_vfu_conn_listens(c)) {
         if (was_signalled(&v->event)) {
             qatomic_set(&v->is_pending, true);
-            v->device->has_irqs = true;
+            tt_vfu_conn_set_irqs(c, true);
         }
-        is_seen_to = tt_vfu_early_ask(v->device);
+        is_seen_to = tt_vfu_conn_ask_vcpu(c);
     }
     tt_vfu_conn_unlock(c);
     return is_seen_to;
 }
 
-void tt_vfu_irq_resume(TtVfu *d)
+void tt_vfu_irq_deliver(void *opaque)
 {
-    tt_vfu_conn_lock(d->conn);
-    d->has_irqs = false;
-    tt_vfu_conn_unlock(d->conn);
+    TtVfu *d = opaque;
+
+    tt_vfu_conn_set_irqs(d->conn, false);
     for (unsigned i = 0; d->vectors && i < d->vectors->n; i++) {
         if (qatomic_read(&d->vectors->items[i].is_pending)) {
             deliver(&d->vectors->items[i]);
@@ -249,7 +248,7 @@ void tt_vfu_irq_update(TtVfu *d)
 /* The main loop may have seen the signal before us. */
 static bool is_up_again(TtVfuVector *v)
 {
-    return was_signalled(&v->event) || qatomic_xchg(&v->is_pending, false);
+    return was_signalled(&v->event) | qatomic_xchg(&v->is_pending, false);
 }
 
 void tt_vfu_irq_accessed(TtVfu *d)

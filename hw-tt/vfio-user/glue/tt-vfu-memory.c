@@ -142,12 +142,16 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
     TtVfu *d = container_of(l, TtVfu, listener);
     uint8_t payload[TT_VFU_UNMAP_BYTES];
     uint64_t addr, size;
+    bool was_there;
 
     if (!range_of(s, &addr, &size)) {
         return;
     }
+    tt_vfu_conn_lock(d->conn);
     tt_vfu_conn_settle(d->conn);        /* what was answered is still allowed here */
-    if (remove_range(d, addr, size)) {
+    was_there = remove_range(d, addr, size);
+    tt_vfu_conn_unlock(d->conn);
+    if (was_there) {
         tt_vfu_put_dma_unmap(payload, addr, size);
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);

@@ -160,8 +160,10 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t val, int len)
     bool is_command = ranges_overlap(addr, len, PCI_COMMAND, 2);
     bool was_master = pci_get_word(pci->config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 
+    tt_vfu_conn_lock(d->conn);
     tt_vfu_conn_settle(d->conn);                /* it may be no master afterwards */
     pci_default_write_config(pci, addr, val, len);
+    tt_vfu_conn_unlock(d->conn);
     if (is_command && !was_master) {
         tt_vfu_dma_settle(d, false, true);      /* before it may look there */
     }
@@ -324,7 +326,7 @@ static void vm_state(void *opaque, bool running, RunState state)
 
     tt_vfu_conn_listen(d->conn, running);
     if (running) {
-        tt_vfu_irq_resume(d);
+        tt_vfu_irq_deliver(d);
     }
 }
 
@@ -361,9 +363,8 @@ static void realize(PCIDevice *pci, Error **errp)
 {
     static const TtVfuConnOps ops = {
         .serve = tt_vfu_dma_serve, .can_early = tt_vfu_early_can,
-        .serve_early = tt_vfu_early_serve, .is_settled = tt_vfu_early_is_settled,
-        .ask_vcpu = tt_vfu_early_ask, .unsettled = tt_vfu_early_unsettled,
-        .settle = tt_vfu_early_settle, .lost = lost,
+        .serve_early = tt_vfu_early_serve, .settle = tt_vfu_early_settle,
+        .deliver = tt_vfu_irq_deliver, .lost = lost,
     };
     TtVfu *d = TT_VFU(pci);
     uint8_t config[TT_VFU_CONFIG_BYTES];
