@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connection of a netdev tt: it listens for one peer at a time, or connects, and
- * tries again each second when there is none. Peers come through the door (tt-door.h).
- * One that breaks the protocol, is of another group or is late with READY is left, with one
- * sentence.
+ * The connection of a netdev tt, to one peer at a time: tt-net-meet.c. One that breaks the
+ * protocol, is of another group or is late with READY is left, with one sentence.
  */
 #include "qemu/osdep.h"
 #include "tt-net-conn-int.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How a netdev tt meets its peer: it listens, or connects and tries again. Peers come
- * through the door (tt-door.h).
+ * How a netdev tt meets its peer: it listens for one at a time, or connects, and tries
+ * again each second when there is none. Peers come through the door (tt-door.h).
  */
 #include "qemu/osdep.h"
 #include "tt-net-conn-int.h"

@@ -268,7 +268,7 @@ static void readable(void *opaque)
 
     tt_vfu_conn_lock(c);
     if (enter(c)) {
-        tt_vfu_conn_begin(c);                       /* of all: the BQL is held */
+        tt_vfu_conn_begin(c);           /* of all: the BQL is held */
         for (int i = 0; i < MESSAGES_AT_ONCE && serve_one(c); i++) {
         }
     }
@@ -310,6 +310,7 @@ void tt_vfu_conn_drain(TtVfuConn *c)
 
 static void free_conn(TtVfuConn *c)
 {
+    qemu_bh_delete(c->look);
     qemu_rec_mutex_destroy(&c->lock);
     g_free(c->why);
     g_free(c->in);
@@ -437,7 +438,7 @@ TtVfuConn *tt_vfu_conn_open(const char *path, unsigned deadline_s,
     qemu_rec_mutex_init(&c->lock);
     c->fd = fd;
     c->poll = (TtPoll) { .fd = fd, .before = before, .ready = poll_early,
-                          .opaque = c };
+                         .opaque = c };
     c->patience_ms = deadline_s * 1000;
     c->ops = ops;
     c->opaque = opaque;
@@ -482,6 +483,5 @@ void tt_vfu_conn_close(TtVfuConn *c)
     }
     c->is_started = false;
     tt_vfu_conn_lose(c, "closed");
-    qemu_bh_delete(c->look);
     put_conn(c);
 }
