@@ -20,20 +20,6 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 
-void tt_vfu_warn(TtVfu *d, const char *fmt, ...)
-{
-    g_autofree char *text = NULL;
-    va_list args;
-
-    if (!d->unplug) {
-        return;         /* while it is made, one sentence says why it is refused */
-    }
-    va_start(args, fmt);
-    text = g_strdup_vprintf(fmt, args);
-    va_end(args);
-    warn_report("%s '%s': %s", TYPE_TT_VFU, d->path, text);
-}
-
 /* ---- registers ---- */
 
 static bool read_region(TtVfu *d, unsigned region, uint64_t offset, uint8_t *to,
