@@ -10,39 +10,17 @@
  * nobody ever wrote. A device of this host has its pages pinned, and all are compared.
  */
 #include "qemu/osdep.h"
-#include "hw-tt/foreign/tt-shadows.h"
-#include "hw-tt/vfio-user/tt-shadow.h"
+#include "tt-shadows-int.h"
 #include "exec/ramblock.h"
-#include "qapi/error.h"
 #include "qemu/bitmap.h"
-#include "qemu/memfd.h"
 #include "qemu/timer.h"
 #include "tt/hooks.h"
 
-typedef struct ShadowRange {
-    TtShadowsRange is;
-    int fd;                         /* -1: memory without a file, all of it in use */
-    uint8_t *shadow, *base;
-    unsigned long *written;         /* pages, by the guest, since they went out */
-    QLIST_ENTRY(ShadowRange) next;
-    QLIST_ENTRY(ShadowRange) next_of_all;
-} ShadowRange;
-
-struct TtShadows {
-    TtShadowsChanged *changed;
-    void *opaque;
-    bool is_lost;                   /* its device is */
-    QLIST_HEAD(, ShadowRange) ranges;
-    uint64_t n_pages, n_bytes, ns, n_calls;
-};
-
-/* The bitmap is cleared for all of a block, and for all devices at once. */
-static QLIST_HEAD(, ShadowRange) all = QLIST_HEAD_INITIALIZER(all);
-static unsigned n_users;
+TtShadowsAll tt_shadows_all = QLIST_HEAD_INITIALIZER(tt_shadows_all);
 
 static uint64_t pages(const ShadowRange *r)
 {
-    return DIV_ROUND_UP(r->is.size, TT_SHADOW_PAGE);
+    return tt_shadow_pages(r->is.size);
 }
 
 static size_t bytes_of(const ShadowRange *r, uint64_t page)
@@ -74,7 +52,7 @@ static void collect(MemoryRegion *mr)
         mr, 0, mr->ram_block->used_length, DIRTY_MEMORY_MIGRATION);
     ShadowRange *r;
 
-    QLIST_FOREACH(r, &all, next_of_all) {
+    QLIST_FOREACH(r, &tt_shadows_all, next_of_all) {
         if (r->is.mr != mr) {
             continue;
         }
@@ -110,7 +88,7 @@ static uint8_t *guest_of(const ShadowRange *r)
     return (uint8_t *)memory_region_get_ram_ptr(r->is.mr) + r->is.at;
 }
 
-static void range_out(ShadowRange *r)
+void tt_shadow_range_out(ShadowRange *r)
 {
     const uint8_t *guest = guest_of(r);
     uint64_t n = pages(r);
@@ -130,7 +108,7 @@ void tt_shadows_out(TtShadows *s)
 
     collect_all(s);
     QLIST_FOREACH(r, &s->ranges, next) {
-        range_out(r);
+        tt_shadow_range_out(r);
     }
 }
 
@@ -210,7 +188,7 @@ static bool next_data(const ShadowRange *r, uint64_t *from, uint64_t *to)
     return true;
 }
 
-static void range_in(TtShadows *s, ShadowRange *r)
+void tt_shadow_range_in(TtShadows *s, ShadowRange *r)
 {
     uint64_t from = 0, to = 0;
 
@@ -228,7 +206,7 @@ void tt_shadows_in(TtShadows *s)
 
     QLIST_FOREACH(r, &s->ranges, next) {
         if (r->is.can_write) {
-            range_in(s, r);
+            tt_shadow_range_in(s, r);
         }
     }
     s->ns += get_clock() - began;
@@ -264,140 +242,4 @@ void tt_shadows_stats(const TtShadows *s, uint64_t out[TT_SHADOWS_STATS])
     out[1] = s->n_bytes;
     out[2] = s->ns;
     out[3] = s->n_calls;
-}
-
-/* ---- ranges ---- */
-
-static void *map_memory(uint64_t size, int flags)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static void range_free(ShadowRange *r)
-{
-    if (r->shadow) {
-        qemu_memfd_free(r->shadow, r->is.size, r->fd);
-    }
-    if (r->base) {
-        munmap(r->base, r->is.size);
-    }
-    if (r->written) {
-        memory_region_unref(r->is.mr);
-    }
-    g_free(r->written);
-    g_free(r);
-}
-
-static ShadowRange *range_add(TtShadows *s, const TtShadowsRange *range,
-                              bool has_file, Error **errp)
-{
-    ShadowRange *r = g_new0(ShadowRange, 1);
-
-    r->is = *range;
-    r->fd = -1;
-    if (has_file) {
-        /* Sealed: a server that makes it shorter would end us. */
-        r->shadow = qemu_memfd_alloc("tt-shadow", r->is.size,
-                                     F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL, &r->fd,
-                                     errp);
-    } else {
-        r->shadow = map_memory(r->is.size, MAP_SHARED);
-    }
-    r->base = r->shadow ? map_memory(r->is.size, MAP_PRIVATE) : NULL;
-    if (!r->base) {
-        if (r->shadow || !has_file) {
-            error_setg(errp, "not enough memory for a copy of %" PRIu64 " bytes",
-                       r->is.size);
-        }
-        range_free(r);
-        return NULL;
-    }
-    memory_region_ref(r->is.mr);
-    r->written = bitmap_new(pages(r));
-    bitmap_set(r->written, 0, pages(r));
-    QLIST_INSERT_HEAD(&s->ranges, r, next);
-    QLIST_INSERT_HEAD(&all, r, next_of_all);
-    return r;
-}
-
-int tt_shadows_add(TtShadows *s, const TtShadowsRange *range, Error **errp)
-{
-    ShadowRange *r = range_add(s, range, true, errp);
-
-    return r ? r->fd : -1;
-}
-
-void *tt_shadows_add_here(TtShadows *s, const TtShadowsRange *range, Error **errp)
-{
-    ShadowRange *r = range_add(s, range, false, errp);
-
-    if (r) {
-        range_out(r);
-    }
-    return r ? r->shadow : NULL;
-}
-
-void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size, bool takes)
-{
-    ShadowRange *r, *next;
-
-    QLIST_FOREACH_SAFE(r, &s->ranges, next, next) {
-        if (r->is.addr >= addr && r->is.addr - addr < size) {
-            if (takes && r->is.can_write) {
-                range_in(s, r);
-            }
-            QLIST_REMOVE(r, next);
-            QLIST_REMOVE(r, next_of_all);
-            range_free(r);
-        }
-    }
-}
-
-bool tt_shadows_is_empty(const TtShadows *s)
-{
-    return QLIST_EMPTY(&s->ranges);
-}
-
-/* Whoever gives RAM back to the host and tells only QEMU is not heard here. */
-bool tt_shadows_watch(Error **errp)
-{
-    if (!n_users && ram_block_uncoordinated_discard_disable(true)) {
-        error_setg(errp, "a device that gives guest RAM back to the host does not go "
-                   "together with one that has shadow memory");
-        return false;
-    }
-    if (!n_users && !memory_global_dirty_log_start(GLOBAL_DIRTY_LIMIT, errp)) {
-        ram_block_uncoordinated_discard_disable(false);
-        return false;
-    }
-    n_users++;
-    return true;
-}
-
-void tt_shadows_unwatch(void)
-{
-    if (!--n_users) {
-        memory_global_dirty_log_stop(GLOBAL_DIRTY_LIMIT);
-        ram_block_uncoordinated_discard_disable(false);
-    }
-}
-
-TtShadows *tt_shadows_new(TtShadowsChanged *changed, void *opaque)
-{
-    TtShadows *s = g_new0(TtShadows, 1);
-
-    s->changed = changed;
-    s->opaque = opaque;
-    return s;
-}
-
-void tt_shadows_free(TtShadows *s)
-{
-    if (s) {
-        tt_shadows_remove(s, 0, UINT64_MAX, false);
-        g_free(s);
-    }
 }

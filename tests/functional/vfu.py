@@ -2,33 +2,51 @@
 """Servers of vfio-user devices for tests."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 
-from ttlib import (HERE, MACHINE, SLOW, Vm, build_guest, check, check_exact, recorder,
-                   wait_until)
+from ttlib import (HERE, MACHINE, SLOW, Vm, build_guest, check, check_exact, qemu_binary,
+                   read_text, recorder, wait_until)
 
 
 @contextlib.contextmanager
-def vfio_server(work, device='edu', name='vfu', disk=None, args=()):
-    """A process that serves one device; gives (process, socket)."""
-    path = os.path.join(work, f'{name}.sock')
-    argv = [sys.executable, os.path.join(HERE, 'vfio_server.py'), '--socket', path,
-            '--device', device, *args]
-    argv += ['--disk', disk] if disk else []
+def served(work, name, argv, path):
+    """A process that makes the socket @path; gives (process, socket)."""
     with open(os.path.join(work, f'{name}.err'), 'wb') as err:
-        server = subprocess.Popen(argv, stderr=err, cwd=work)
+        server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                                  cwd=work)
     try:
         wait_until(lambda: os.path.exists(path) or server.poll() is not None,
                    'the server listens')
-        check(server.poll() is None, 'the server has ended')
+        check(server.poll() is None, 'the server has ended: ' +
+              read_text(os.path.join(work, f'{name}.err')))
         yield server, path
     finally:
         server.kill()
         server.wait()
+
+
+def vfio_server(work, device='edu', name='vfu', disk=None, args=()):
+    """Our server, of one device."""
+    path = os.path.join(work, f'{name}.sock')
+    argv = [sys.executable, os.path.join(HERE, 'vfio_server.py'), '--socket', path,
+            '--device', device, *args]
+    return served(work, name, [*argv, '--disk', disk] if disk else argv, path)
+
+
+def qemu_server(work, *args, name='vfu'):
+    """A QEMU without a guest that serves its device of the id `served`."""
+    path = os.path.join(work, f'{name}.sock')
+    server = {'qom-type': 'x-vfio-user-server', 'id': 'server', 'device': 'served',
+              'socket': {'type': 'unix', 'path': path}}
+    return served(work, name, [
+        qemu_binary(), '-machine', 'x-remote,vfio-user=on,auto-shutdown=on', '-accel',
+        'tcg', '-nodefaults', '-display', 'none', *args, '-object', json.dumps(server)],
+        path)
 
 
 def vfio_device(path, more=''):

@@ -65,6 +65,7 @@ struct TtVfu {
     GArray *early;                      /* tt-vfu-early.c; the connection's lock */
     GByteArray *early_bytes;
     TtShadows *shadows;              /* NULL: DMA by messages */
+    QLIST_HEAD(, TtVfuIommu) iommus;    /* tt-vfu-iommu.c */
     bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
     int64_t cost_ns;                    /* of the last look at all shadows */
@@ -88,6 +89,7 @@ void tt_vfu_irq_deliver(void *opaque);
 /* ---- DMA ---- */
 bool tt_vfu_dma_init(TtVfu *d, Error **errp);
 void tt_vfu_dma_begin(TtVfu *d);
+bool tt_vfu_dma_is_master(const TtVfu *d);
 /* The device is about to look at guest memory; the guest at what the device wrote. */
 void tt_vfu_dma_out(TtVfu *d);
 void tt_vfu_dma_in(TtVfu *d);
@@ -102,6 +104,17 @@ void tt_vfu_dma_end(TtVfu *d);
 void tt_vfu_dma_write(TtVfu *d, const TtVfuDma *dma);
 void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
                       size_t len);
+
+/* ---- shadow memory behind a virtual IOMMU ---- */
+/* Any address may lead somewhere there; servers have a limit. */
+#define TT_VFU_IOVA_BYTES (UINT64_C(1) << 42)
+/* How much of the device's addresses the server is told of. */
+uint64_t tt_vfu_iommu_bytes(const TtVfu *d);
+/* False: it does not work there, *errp says why. */
+bool tt_vfu_iommu_check(TtVfu *d, Error **errp);
+/* What the guest maps in @s has a shadow, from now until _del(). False: *errp. */
+bool tt_vfu_iommu_add(TtVfu *d, MemoryRegionSection *s, Error **errp);
+void tt_vfu_iommu_del(TtVfu *d, MemoryRegionSection *s);
 
 /* ---- DMA without the BQL: TtVfuConnOps ---- */
 void tt_vfu_early_init(TtVfu *d);

@@ -16,12 +16,10 @@
 #include "system/system.h"
 #include "tt/hooks.h"
 
-/* Behind a virtual IOMMU any address may lead somewhere; servers have a limit. */
-#define IOVA_BYTES (UINT64_C(1) << 42)
-
-static bool range_of(MemoryRegionSection *s, uint64_t *addr, uint64_t *size)
+static bool range_of(const TtVfu *d, MemoryRegionSection *s, uint64_t *addr,
+                     uint64_t *size)
 {
-    Int128 max = int128_make64(IOVA_BYTES);
+    Int128 max = int128_make64(tt_vfu_iommu_bytes(d));
 
     if (memory_region_is_iommu(s->mr)) {
         *addr = s->offset_within_address_space;
@@ -36,16 +34,17 @@ static bool range_of(MemoryRegionSection *s, uint64_t *addr, uint64_t *size)
     return true;
 }
 
-static bool is_master(TtVfu *d);
-
 /* The descriptor of what the server gets instead of messages, and where in it; -1:
  * none, *errp says why. */
 static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t *at,
                       Error **errp)
 {
-    int fd = memory_region_get_fd(s->mr);
+    int fd;
 
     *at = 0;
+    if (memory_region_is_iommu(s->mr)) {
+        return tt_shadows_add_window(d->shadows, s->offset_within_address_space, size, errp);
+    }
     if (d->shadows) {
         TtShadowsRange range = {
             .addr = s->offset_within_address_space, .size = size, .mr = s->mr,
@@ -56,6 +55,7 @@ static int descriptor(TtVfu *d, MemoryRegionSection *s, uint64_t size, uint64_t 
         tt_vfu_dma_out(d);              /* before the server has it */
         return fd;
     }
+    fd = memory_region_get_fd(s->mr);
     if (fd < 0 || !qemu_ram_is_shared(s->mr->ram_block)) {
         error_setg(errp, "the server cannot access '%s': without -tt, dma=shared needs "
                    "guest RAM in a shared file (-object "
@@ -93,6 +93,17 @@ static bool remove_range(TtVfu *d, uint64_t addr, uint64_t size)
     return ok;
 }
 
+static void forget(TtVfu *d, MemoryRegionSection *s, uint64_t addr, uint64_t size,
+                   bool takes)
+{
+    if (d->shadows && memory_region_is_iommu(s->mr)) {
+        tt_vfu_iommu_del(d, s);
+        tt_shadows_remove_window(d->shadows, addr, takes);
+    } else if (d->shadows) {
+        tt_shadows_remove(d->shadows, addr, size, takes);
+    }
+}
+
 static void region_add(MemoryListener *l, MemoryRegionSection *s)
 {
     TtVfu *d = container_of(l, TtVfu, listener);
@@ -103,7 +114,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
     int fd = -1, ret;
     TtDiag diag;
 
-    if (!range_of(s, &addr, &size)) {
+    if (!range_of(d, s, &addr, &size)) {
         return;
     }
     if (add_range(d, s, addr, size, &diag)) {
@@ -127,9 +138,12 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
                           fd >= 0, 0, NULL);
     if (ret < 0) {
         remove_range(d, addr, size);
-        if (d->shadows) {
-            tt_shadows_remove(d->shadows, addr, size, false);
-        }
+        forget(d, s, addr, size, false);
+    } else if (d->shadows && memory_region_is_iommu(s->mr) &&
+               !tt_vfu_iommu_add(d, s, &err)) {
+        tt_vfu_warn(d, "it cannot reach guest memory, since the virtual IOMMU does not tell "
+                    "what it maps: %s", error_get_pretty(err));
+        error_free(err);
     }
     if (ret < 0 && ret != -ENODEV) {
         tt_vfu_warn(d, "the server refuses guest memory of %" PRIu64 " bytes at %"
@@ -144,7 +158,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
     uint64_t addr, size;
     bool was_there;
 
-    if (!range_of(s, &addr, &size)) {
+    if (!range_of(d, s, &addr, &size)) {
         return;
     }
     tt_vfu_conn_lock(d->conn);
@@ -155,15 +169,13 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
         tt_vfu_put_dma_unmap(payload, addr, size);
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);
-        if (d->shadows) {
-            tt_shadows_remove(d->shadows, addr, size, is_master(d));
-        }
+        forget(d, s, addr, size, tt_vfu_dma_is_master(d));
     }
 }
 
 /* ---- shadow memory ---- */
 
-static bool is_master(TtVfu *d)
+bool tt_vfu_dma_is_master(const TtVfu *d)
 {
     return d->shadows && !tt_vfu_conn_is_lost(d->conn) &&
         pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
@@ -171,7 +183,7 @@ static bool is_master(TtVfu *d)
 
 void tt_vfu_dma_out(TtVfu *d)
 {
-    if (is_master(d)) {
+    if (tt_vfu_dma_is_master(d)) {
         tt_shadows_out(d->shadows);
     }
 }
@@ -180,7 +192,7 @@ void tt_vfu_dma_in(TtVfu *d)
 {
     int64_t began = get_clock();
 
-    if (is_master(d)) {
+    if (tt_vfu_dma_is_master(d)) {
         tt_shadows_in(d->shadows);
         d->cost_ns = get_clock() - began;
         tt_shadows_stats(d->shadows, d->stats);
@@ -205,6 +217,17 @@ void tt_vfu_dma_settle(TtVfu *d, bool was_master, bool goes_on)
     }
 }
 
+static void say_stray(TtVfu *d)
+{
+    uint64_t addr;
+
+    if (!d->has_warned && tt_shadows_stray(d->shadows, &addr)) {
+        d->has_warned = true;
+        tt_vfu_warn(d, "its DMA at %" PRIx64 "h goes nowhere: the guest did not give that "
+                    "memory to the device", addr);
+    }
+}
+
 /* For memory that driver or device poll. No more than a tenth of the time. */
 static void tick(void *opaque)
 {
@@ -212,6 +235,7 @@ static void tick(void *opaque)
     int64_t wait = d->interval_ms * SCALE_MS;
 
     if (!tt_vfu_conn_is_lost(d->conn)) {
+        say_stray(d);
         tt_vfu_dma_in(d);
         tt_vfu_dma_out(d);
         timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
@@ -236,20 +260,16 @@ bool tt_vfu_dma_init(TtVfu *d, Error **errp)
                    d->dma);
         return false;
     }
-    if (pci_device_iommu_address_space(&d->pci) != &address_space_memory) {
-        error_setg(errp, "dma=shared does not work behind a virtual IOMMU: use "
-                   "dma=messages");
-        return false;
-    }
-    if (!tt_on()) {
+    if (tt_on()) {
+        if (!tt_shadows_watch(errp)) {
+            return false;
+        }
+        d->shadows = tt_shadows_new(changed, d);
+    } else {
         d->is_direct = true;            /* vCPUs write while we compare */
-        return true;
     }
-    if (!tt_shadows_watch(errp)) {
-        return false;
-    }
-    d->shadows = tt_shadows_new(changed, d);
-    return true;
+    return pci_device_iommu_address_space(&d->pci) == &address_space_memory ||
+        tt_vfu_iommu_check(d, errp);
 }
 
 /* The address space of a device is known when all of the machine is there. */
@@ -259,7 +279,7 @@ static void machine_done(Notifier *n, void *unused)
 
     if (pci_device_iommu_address_space(&d->pci) != d->listener.address_space) {
         error_report("%s '%s': the virtual IOMMU comes after it: give the IOMMU's -device "
-                     "first, and dma=messages", TYPE_TT_VFU, d->path);
+                     "first", TYPE_TT_VFU, d->path);
         exit(1);
     }
 }
