@@ -6,7 +6,7 @@ import os
 
 from guests import REBOOT, linux_args, linux_disk
 from ttlib import (MACHINE, REPO, Vm, check, check_exact, equal, limit, one_sentence,
-                   record, recorder, seed, tt)
+                   record, recorder, seed, tt, wait_until)
 from vfu import edu_args, hostile, vfio_device, vfio_server
 
 
@@ -175,6 +175,40 @@ def test_shared_nvme(work):
     check(b'TT-DONE nvme0n1' in run.serial, f'the guest says {run.serial[-400:]}')
     for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
         check_exact(work, run, name=f'rep{i}', timeout=100)
+
+
+def iommu_args(works, caching='on'):
+    return [*linux_args(works, 'intel_iommu=on', machine='q35'), '-device',
+            f'intel-iommu,caching-mode={caching},intremap=off']
+
+
+@limit(300)
+def test_stray(work):
+    """Behind a virtual IOMMU a server with shadow memory touches memory that the guest did
+    not give it: that goes nowhere, and is reported once."""
+    linux_disk(work)
+    with vfio_server(work, 'nvme-stray', disk=os.path.join(work, 'disk.img')) as (_, path):
+        with recorder(work, [*iommu_args('nvme0n1,rand'),
+                             *vfio_device(path, ',dma=shared')], timeout=120) as vm:
+            vm.wait(0)
+    check(b'TT-DONE nvme0n1' in vm.serial, f'the guest says {vm.serial[-400:]}')
+    said = [line for line in vm.stderr.splitlines() if 'vfio-user-pci' in line]
+    check('goes nowhere' in one_sentence('\n'.join(said), 'a stray write'), vm.stderr)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
+
+
+@limit(200)
+def test_iommu_is_silent(work):
+    """An IOMMU that does not tell what it maps costs the guest its device, not the VM."""
+    linux_disk(work)
+    with vfio_server(work, 'nvme', disk=os.path.join(work, 'disk.img')) as (_, path):
+        with recorder(work, [*iommu_args('rand', 'off'), *vfio_device(path, ',dma=shared')],
+                      qmp=1, timeout=120) as vm:
+            wait_until(lambda: 'does not tell what it maps' in vm.stderr, 'the warning')
+            vm.wait_serial('nvme0: ')
+            vm.qmp.send('quit')
+            vm.wait(0)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
 
 
 @limit(120)

@@ -393,4 +393,17 @@ class Nvme(Device):
         return 0, 0
 
 
-DEVICES = {'edu': Edu, 'edu-late': EduLate, 'edu-slow': EduSlow, 'nvme': Nvme}
+class NvmeStray(Nvme):
+    """Touches memory that nobody gave it, with each command, in so far as it can."""
+
+    PLACES = (0x7fff0000, 0x300000000)
+
+    def one(self, number):
+        for addr in self.PLACES:
+            if self.server.find(addr, PAGE):
+                self.server.dma_write(addr, b'\x5a' * PAGE)
+        super().one(number)
+
+
+DEVICES = {'edu': Edu, 'edu-late': EduLate, 'edu-slow': EduSlow, 'nvme': Nvme,
+           'nvme-stray': NvmeStray}

@@ -93,6 +93,16 @@ static bool remove_range(TtVfu *d, uint64_t addr, uint64_t size)
     return ok;
 }
 
+/* Frees @err. */
+static void warn_once(TtVfu *d, const char *what, Error *err)
+{
+    if (!d->has_warned) {
+        d->has_warned = true;
+        tt_vfu_warn(d, "%s: %s", what, error_get_pretty(err));
+    }
+    error_free(err);
+}
+
 static void forget(TtVfu *d, MemoryRegionSection *s, uint64_t addr, uint64_t size,
                    bool takes)
 {
@@ -125,11 +135,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
         fd = descriptor(d, s, size, &at, &err);
         if (fd < 0) {
             remove_range(d, addr, size);
-            if (!d->has_warned || d->shadows) {
-                tt_vfu_warn(d, "%s", error_get_pretty(err));
-                d->has_warned = true;
-            }
-            error_free(err);
+            warn_once(d, "it has less memory than the guest", err);
             return;
         }
     }
@@ -141,9 +147,8 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
         forget(d, s, addr, size, false);
     } else if (d->shadows && memory_region_is_iommu(s->mr) &&
                !tt_vfu_iommu_add(d, s, &err)) {
-        tt_vfu_warn(d, "it cannot reach guest memory, since the virtual IOMMU does not tell "
-                    "what it maps: %s", error_get_pretty(err));
-        error_free(err);
+        warn_once(d, "it cannot reach guest memory, since the virtual IOMMU does not tell what "
+                  "it maps", err);
     }
     if (ret < 0 && ret != -ENODEV) {
         tt_vfu_warn(d, "the server refuses guest memory of %" PRIu64 " bytes at %"
