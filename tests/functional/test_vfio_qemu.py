@@ -7,7 +7,7 @@ import re
 
 from guests import linux_args, linux_disk
 from matrix_run import need_guests, other
-from ttlib import (Gdb, TestFailure, check, check_exact, equal, limit, read_text, record,
+from ttlib import (Gdb, TestFailure, Vm, check, check_exact, equal, limit, read_text, record,
                    replayer, tt)
 from vfu import qemu_server, vfio_device
 
@@ -23,8 +23,8 @@ def devices_args(works, modules):
     need_guests()
     return ['-M', 'q35', '-cpu', 'qemu64', '-m', '128', '-nodefaults', '-display', 'none',
             '-no-reboot', '-kernel', other('vmlinuz'), '-initrd', other('initrd.img'),
-            '-append', f'console=ttyS0 panic=-1 no_timer_check intel_iommu=on t={works} m={modules}',
-            *VIOMMU]
+            '-append', 'console=ttyS0 panic=-1 no_timer_check intel_iommu=on '
+            f't={works} m={modules}', *VIOMMU]
 
 
 def disk_of(work):
@@ -114,6 +114,18 @@ def test_nvme(work):
     os.unlink(os.path.join(work, 'disk.img'))
     replays(work, run)
     check_watched(work, run)
+
+
+@limit(200)
+def test_plain(work):
+    """Without -tt the server has guest RAM itself."""
+    ram = ['-object', 'memory-backend-memfd,id=ram,share=on,size=256M', '-machine',
+           'memory-backend=ram']
+    served = [*disk_of(work), '-device', 'nvme,id=served,serial=1,drive=d']
+    with qemu_server(work, *served) as (_, path), \
+            Vm(work, linux_args('nvme0n1') + ram + vfio_device(path, ',dma=shared')) as vm:
+        vm.wait()
+    check(b'TT-DONE nvme0n1' in vm.serial, f'the guest says {vm.serial[-400:]}')
 
 
 @limit(600)

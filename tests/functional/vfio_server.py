@@ -270,9 +270,21 @@ class Lies:
             struct.pack_into('<I', data, 4, len(data))
         return bytes(data)
 
+    def scribble(self, shared):
+        """Bytes anywhere in the memory that the server was given."""
+        for _ in range(self.rng.randrange(1, 20)):
+            m = self.rng.choice(shared)
+            data = self.rng.randbytes(self.rng.choice([1, 8, 100, 4096]))
+            at = self.rng.randrange(m.size)
+            m.memory[at:at + len(data)] = data[:m.size - at]
+
     def speak(self, server):
-        """A request that the device has no reason for."""
+        """A request, or a write, that the device has no reason for."""
         if self.grace > 0 or self.rng.random() > 0.3:
+            return
+        shared = [m for m in server.mappings if m.memory]
+        if shared and self.rng.random() < 0.2:
+            self.scribble(shared)
             return
         command = self.rng.choice([DMA_READ, DMA_WRITE, 0, 3, 14, 99])
         addr = self.rng.choice([0, 0xa0000, 0xfee00000, 0xfebf0000, 1 << 40,

@@ -65,8 +65,9 @@ def hostile(work, seed, patience=6):
     name = f'hostile{seed}'
     with vfio_server(work, name=name,
                      args=['--lies', str(seed), '--grace', str(grace)]) as (_, path):
-        args = edu_args(path, 'lost=1', ',timeout=1')
         recorded = seed % 3 == 0
+        dma = 'shared' if seed % 6 == 3 else 'messages'
+        args = edu_args(path, 'lost=1', f',timeout=1,dma={dma}')
         with (recorder(work, args, name=name) if recorded else
               Vm(work, args, name=name)) as vm:
             end = time.monotonic() + patience * SLOW
