@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What vfio-user costs, plain and recorded, by messages and by shadow memory: rounds
 of the guest vfuedu (two pages of DMA and three interrupts each), bytes of the
-log for a MB that the device writes, and looks at shadows by touched memory.
+log for a MB that the device writes, the same page by page for a driver that polls memory
+with interrupts off, and looks at shadows by touched memory.
 
   tests/bench/bench-vfio-user.py [-n ROUNDS] [--times N]
   tests/bench/bench-vfio-user.py --nvme [--times N] [--seconds S] [--dma messages|shared]
+                                                [--iommu]
 
 --nvme: fio in the Linux guest, with Debian's own driver, on an NVMe disk of another
 process (64 MiB): KiB/s and mean latency of each job, plain and recorded; the median of the
@@ -27,6 +29,7 @@ from programs import MOUNT, program_disk  # noqa: E402
 from ttlib import Vm, recorder  # noqa: E402
 from vfu import edu_args, vfio_device, vfio_server  # noqa: E402
 
+IOMMU = ['-device', 'intel-iommu,caching-mode=on,intremap=off']
 # A round: one page to the device, one back.
 DMA_BYTES = 4096
 
@@ -70,11 +73,13 @@ def nvme_script(seconds):
     return '\n'.join([*lines, 'echo "TT-DONE own"', '']).encode()
 
 
-def nvme_once(place, tools, dma, recorded, seconds):
+def nvme_once(place, tools, dma, recorded, seconds, iommu=False):
     """{job: (KiB/s, microseconds)}."""
     linux_disk(place)
     with vfio_server(place, 'nvme', disk=os.path.join(place, 'disk.img')) as (_, path):
-        args = own_args(place, {'own/run': nvme_script(seconds)}, memory='384')
+        args = own_args(place, {'own/run': nvme_script(seconds)}, 'intel_iommu=on',
+                        memory='384', machine='q35')
+        args += IOMMU if iommu else []
         args += ['-object', 'memory-backend-memfd,id=ram,share=on,size=384M', '-machine',
                  'memory-backend=ram', *vfio_device(path, f',dma={dma}'), '-drive',
                  f'file={tools},format=raw,if=virtio,readonly=on']
@@ -96,7 +101,8 @@ def nvme(args, work):
             rounds = {}
             for recorded in (False, True)[::-1 if number % 2 else 1]:
                 with tempfile.TemporaryDirectory(dir=work) as place:
-                    rounds[recorded] = nvme_once(place, tools, dma, recorded, args.seconds)
+                    rounds[recorded] = nvme_once(place, tools, dma, recorded, args.seconds,
+                                                 args.iommu and recorded)
             for job, r in ratios.items():
                 plain, recorded = rounds[False][job], rounds[True][job]
                 r.append(recorded[0] / plain[0])
@@ -116,6 +122,8 @@ def main():
     parser.add_argument('--times', type=int, default=5)
     parser.add_argument('--nvme', action='store_true')
     parser.add_argument('--dma', choices=('messages', 'shared'), help='only this')
+    parser.add_argument('--iommu', action='store_true',
+                        help='recorded behind a virtual IOMMU')
     parser.add_argument('--seconds', type=int, default=8, help='of each job of fio')
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix='tt-vfu-') as work:
@@ -134,6 +142,13 @@ def main():
             print(f'{dma:9} {args.n} rounds: plain {a:.2f} s, recorded {b:.2f} s, '
                   f'speed {a / b:.2f}; log {statistics.median(logs) / bytes_written:.3f}'
                   ' MB a MB written by the device')
+        for dma, more in (('messages', ''), ('shared', ''), ('shared', ',interval=1')):
+            took = {recorded: one(work, args.n, dma + more, recorded,
+                                  f'y{dma}{len(more)}{recorded}', 'poll=1')[0]
+                    for recorded in (False, True)}
+            print(f'polled    dma={dma}{more}: a round takes ' + ' and '.join(
+                f'{t * 1e3 / args.n:.2f} ms {"recorded" if recorded else "plain"}'
+                for recorded, t in took.items()))
         for touched in (0, 64, 256):
             _, _, (pages, _, ns, calls) = one(work, 60, 'shared', True, f't{touched}',
                                               f'touch={touched}')

@@ -202,9 +202,9 @@ def archive(files):
     return bytes(out)
 
 
-def own_args(work, files, extra='', memory='256'):
+def own_args(work, files, extra='', memory='256', machine='pc'):
     """The Linux guest with more files, of which it runs /own/run."""
-    args = linux_args('own', extra, memory=memory)
+    args = linux_args('own', extra, machine, memory)
     at = args.index('-initrd') + 1
     with open(args[at], 'rb') as initrd:
         args[at] = write(os.path.join(work, 'initrd.img'), initrd.read() +

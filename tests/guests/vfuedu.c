@@ -6,7 +6,8 @@
  * It sends a page to the device and lets it write the page back elsewhere, and looks
  * at the end of the target all the time until the interrupt is there: DMA or
  * interrupts that a replay places elsewhere give other counts. Option: rounds=N (40).
- * touch=N writes to each page of N MiB before (0), for figures.
+ * touch=N writes to each page of N MiB before (0), for figures. poll=1: it looks at
+ * memory only, with interrupts off.
  * With lost=1 it goes on until the device's registers read as all ones, and says so.
  */
 #include "dev.h"
@@ -77,6 +78,26 @@ static u32 transfer(u32 from, u32 to, u32 command)
     return 1;
 }
 
+/* One page there, its end seen in a register; one page back, its end seen in memory. */
+static u32 polled_round(u32 r)
+{
+    for (u32 i = 0; i < BYTES / 4; i++) {
+        source[i] = r + 1;
+    }
+    set_edu(SRC, (u32)source);
+    set_edu(DST, BUFFER);
+    set_edu(COUNT, BYTES);
+    set_edu(COMMAND, RUN);
+    while (edu(COMMAND) & RUN) {
+    }
+    set_edu(SRC, BUFFER);
+    set_edu(DST, (u32)target);
+    set_edu(COMMAND, RUN | TO_RAM);
+    while (target[BYTES / 4 - 1] != r + 1) {
+    }
+    return 1;
+}
+
 static u32 one_round(u32 r)
 {
     u32 seed = r;
@@ -114,6 +135,7 @@ static u32 one_round(u32 r)
 void main(void)
 {
     u32 rounds = option("rounds", 40), lost = option("lost", 0), devfn = find(), r, irq;
+    u32 poll = option("poll", 0);
 
     pci_write(devfn, 4, pci_read(devfn, 4) | 6);
     regs = (u32 *)(pci_read(devfn, 0x10) & ~15u);
@@ -123,10 +145,12 @@ void main(void)
     }
     irq = pci_read(devfn, 0x3c) & 15;
     rt_on(32 + irq, on_edu, GATE_INTR);
-    rt_unmask(irq);
-    rt_timer(1000);
+    if (!poll) {
+        rt_unmask(irq);
+        rt_timer(1000);
+    }
     for (r = 0; r < rounds || lost; r++) {
-        if (!one_round(r)) {
+        if (!(poll ? polled_round : one_round)(r)) {
             break;
         }
         if (lost && r == 3) {
