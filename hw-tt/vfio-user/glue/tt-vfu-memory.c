@@ -147,8 +147,8 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
         forget(d, s, addr, size, false);
     } else if (d->shadows && memory_region_is_iommu(s->mr) &&
                !tt_vfu_iommu_add(d, s, &err)) {
-        warn_once(d, "it cannot reach guest memory, since the virtual IOMMU does not tell what "
-                  "it maps", err);
+        warn_once(d, "it cannot reach guest memory, since the virtual IOMMU does not tell "
+                  "what it maps", err);
     }
     if (ret < 0 && ret != -ENODEV) {
         tt_vfu_warn(d, "the server refuses guest memory of %" PRIu64 " bytes at %"
