@@ -7,6 +7,8 @@
 
 #include "hw-tt/foreign/tt-shadows.h"
 #include "hw-tt/vfio-user/tt-shadow.h"
+#include "qemu/bitmap.h"
+#include "qemu/interval-tree.h"
 #include "qemu/queue.h"
 
 /* Device addresses that one descriptor stands for: ranges lie in it. */
@@ -14,14 +16,16 @@ typedef struct ShadowWindow {
     uint64_t addr, size;
     int fd;
     uint8_t *shadow, *base;
-    unsigned long *mapped;          /* pages that a range has */
+    IntervalTreeRoot ranges;        /* by device addresses */
     QLIST_ENTRY(ShadowWindow) next;
 } ShadowWindow;
 
 typedef struct ShadowRange {
     TtShadowsRange is;
     ShadowWindow *window;           /* NULL: shadow and base are its own */
-    int fd;                         /* -1: no file of its own, all of it in use */
+    IntervalTreeNode node;          /* in the window */
+    int fd;                         /* its file, where it begins there; -1: all in use */
+    uint64_t file_at;
     uint8_t *shadow, *base;
     unsigned long *written;         /* pages, by the guest, since they went out */
     QLIST_ENTRY(ShadowRange) next;
@@ -47,6 +51,16 @@ static inline uint64_t tt_shadow_pages(uint64_t size)
     return DIV_ROUND_UP(size, TT_SHADOW_PAGE);
 }
 
+/* A shadow with a file, and what both sides had last. False: *@errp; free them all the
+ * same. */
+bool tt_shadow_with_file(uint64_t size, uint8_t **shadow, uint8_t **base, int *fd,
+                         Error **errp);
+void tt_shadow_memory_free(uint8_t *shadow, uint8_t *base, uint64_t size, int fd);
+ShadowRange *tt_shadow_range_new(const TtShadowsRange *range);
+/* All of it is to go out. */
+void tt_shadow_range_insert(TtShadows *s, ShadowRange *r);
+/* @takes: what the device wrote there last comes in before. */
+void tt_shadow_range_remove(TtShadows *s, ShadowRange *r, bool takes);
 void tt_shadow_range_out(ShadowRange *r);
 void tt_shadow_range_in(TtShadows *s, ShadowRange *r);
 

@@ -69,16 +69,26 @@ static void collect(MemoryRegion *mr)
     g_free(snap);
 }
 
+static bool is_among(MemoryRegion *const *some, size_t n, const MemoryRegion *mr)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (some[i] == mr) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void collect_all(TtShadows *s)
 {
-    MemoryRegion *last = NULL;
+    MemoryRegion *done[8] = { NULL };   /* once more does no harm */
+    unsigned n = 0;
     ShadowRange *r;
 
     QLIST_FOREACH(r, &s->ranges, next) {
-        /* Ranges of one region stand together mostly; once more does no harm. */
-        if (r->is.mr != last) {
-            last = r->is.mr;
-            collect(last);
+        if (!is_among(done, ARRAY_SIZE(done), r->is.mr)) {
+            done[n++ % ARRAY_SIZE(done)] = r->is.mr;
+            collect(r->is.mr);
         }
     }
 }
@@ -178,13 +188,16 @@ static bool next_data(const ShadowRange *r, uint64_t *from, uint64_t *to)
         *to = r->is.size;
         return true;
     }
-    data = lseek(r->fd, *from, SEEK_DATA);
-    hole = data < 0 ? data : lseek(r->fd, data, SEEK_HOLE);
+    data = lseek(r->fd, r->file_at + *from, SEEK_DATA);
+    if (data < 0 || data >= r->file_at + r->is.size) {
+        return false;
+    }
+    hole = lseek(r->fd, data, SEEK_HOLE);
     if (hole < 0) {
         return false;
     }
-    *from = QEMU_ALIGN_DOWN(data, TT_SHADOW_PAGE);
-    *to = MIN(hole, r->is.size);
+    *from = QEMU_ALIGN_DOWN(data - r->file_at, TT_SHADOW_PAGE);
+    *to = MIN(hole - r->file_at, r->is.size);
     return true;
 }
 

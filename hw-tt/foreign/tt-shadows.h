@@ -37,14 +37,16 @@ void *tt_shadows_add_here(TtShadows *s, const TtShadowsRange *range, Error **err
 /* Ranges within that one go; @takes: what the device wrote there last comes in before. */
 void tt_shadows_remove(TtShadows *s, uint64_t addr, uint64_t size, bool takes);
 /* A window of device addresses behind a virtual IOMMU: its descriptor for another process,
- * which stays ours; -1: *errp. What the guest maps there it can take away in parts. */
+ * which stays ours; -1: *errp. */
 int tt_shadows_add_window(TtShadows *s, uint64_t addr, uint64_t size, Error **errp);
 void tt_shadows_remove_window(TtShadows *s, uint64_t addr, bool takes);
-/* False: no window has all of the range. Nothing may be mapped there yet. */
-bool tt_shadows_map(TtShadows *s, const TtShadowsRange *range);
-void tt_shadows_unmap(TtShadows *s, uint64_t addr, uint64_t size, bool takes);
-/* A page of a window that the device touched and that is not mapped; it is a hole again.
- * Costs two system calls for each stretch of pages in use. */
+/* Whole pages, of which none is mapped. @shows: the device may see the guest's memory at
+ * once. False: no window has all of the range. */
+bool tt_shadows_map(TtShadows *s, const TtShadowsRange *range, bool shows);
+/* Any part of what is mapped. */
+void tt_shadows_unmap(TtShadows *s, uint64_t first, uint64_t last, bool takes);
+/* What the device wrote into windows where nothing is mapped goes; true: and that was
+ * there. Costs two system calls for each stretch of pages in use. */
 bool tt_shadows_stray(TtShadows *s, uint64_t *addr);
 bool tt_shadows_is_empty(const TtShadows *s);
 /* The device is about to look: it sees what the guest wrote. Costs what was written

@@ -394,13 +394,26 @@ class Nvme(Device):
 
 
 class NvmeStray(Nvme):
-    """Touches memory that nobody gave it, with each command, in so far as it can."""
+    """Touches memory that nobody gave it, in so far as it has any: with each command
+    addresses that no driver uses, and when it is turned on those that Linux will use."""
 
     PLACES = (0x7fff0000, 0x300000000)
 
+    def window(self, addr):
+        m = self.server.find(addr, PAGE)
+        return m if m and m.memory and m.size > 1 << 32 else None
+
+    def configure(self):
+        below = min(self.reg(ASQ, '<Q'), self.reg(ACQ, '<Q'))
+        if self.reg(CC) & 1 and 0 not in self.sqs and self.window(below):
+            for page in range(1, 1024):
+                self.server.dma_write(below - page * PAGE, b'\x5a' * PAGE)
+        super().configure()
+
     def one(self, number):
         for addr in self.PLACES:
-            if self.server.find(addr, PAGE):
+            m = self.server.find(addr, PAGE)
+            if m and m.memory:
                 self.server.dma_write(addr, b'\x5a' * PAGE)
         super().one(number)
 

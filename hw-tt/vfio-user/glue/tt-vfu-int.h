@@ -60,7 +60,7 @@ struct TtVfu {
     MemoryListener listener;
     Notifier machine_done;
     bool is_listening;
-    bool has_warned;                    /* of a refused access */
+    unsigned warned;                    /* TT_VFU_WARNED_...: said once each */
     TtVfuRanges ranges;                 /* changed with the connection's lock, too */
     GArray *early;                      /* tt-vfu-early.c; the connection's lock */
     GByteArray *early_bytes;
@@ -68,7 +68,6 @@ struct TtVfu {
     QLIST_HEAD(, TtVfuIommu) iommus;    /* tt-vfu-iommu.c */
     bool is_direct;                     /* it has guest RAM itself: never recorded */
     QEMUTimer *timer;
-    int64_t cost_ns;                    /* of the last look at all shadows */
     uint64_t stats[4];                  /* see tt_shadows_stats */
 
     TtDialogue dialogue;
@@ -76,6 +75,12 @@ struct TtVfu {
 
 /* One sentence about this device. */
 void tt_vfu_warn(TtVfu *d, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+enum {
+    TT_VFU_WARNED_REFUSED = 1, TT_VFU_WARNED_MEMORY = 2, TT_VFU_WARNED_IOMMU = 4,
+    TT_VFU_WARNED_NO_RAM = 8, TT_VFU_WARNED_FAR = 16, TT_VFU_WARNED_STRAY = 32,
+};
+/* The same, for each kind the first time only. */
+void tt_vfu_warn_once(TtVfu *d, unsigned kind, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
 /* ---- interrupts ---- */
 /* The guest's choice of INTx, MSI or MSI-X may have changed. */

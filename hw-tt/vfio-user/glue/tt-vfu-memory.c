@@ -93,16 +93,6 @@ static bool remove_range(TtVfu *d, uint64_t addr, uint64_t size)
     return ok;
 }
 
-/* Frees @err. */
-static void warn_once(TtVfu *d, const char *what, Error *err)
-{
-    if (!d->has_warned) {
-        d->has_warned = true;
-        tt_vfu_warn(d, "%s: %s", what, error_get_pretty(err));
-    }
-    error_free(err);
-}
-
 static void forget(TtVfu *d, MemoryRegionSection *s, uint64_t addr, uint64_t size,
                    bool takes)
 {
@@ -135,7 +125,13 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
         fd = descriptor(d, s, size, &at, &err);
         if (fd < 0) {
             remove_range(d, addr, size);
-            warn_once(d, "it has less memory than the guest", err);
+            if (d->shadows) {
+                tt_vfu_warn(d, "it has less memory than the guest, use dma=messages: %s",
+                            error_get_pretty(err));
+            } else {
+                tt_vfu_warn_once(d, TT_VFU_WARNED_MEMORY, "%s", error_get_pretty(err));
+            }
+            error_free(err);
             return;
         }
     }
@@ -147,8 +143,10 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
         forget(d, s, addr, size, false);
     } else if (d->shadows && memory_region_is_iommu(s->mr) &&
                !tt_vfu_iommu_add(d, s, &err)) {
-        warn_once(d, "it cannot reach guest memory, since the virtual IOMMU does not tell "
-                  "what it maps", err);
+        tt_vfu_warn_once(d, TT_VFU_WARNED_IOMMU, "its shared memory stays empty, since the "
+                         "virtual IOMMU does not tell what it maps (use dma=messages): %s",
+                         error_get_pretty(err));
+        error_free(err);
     }
     if (ret < 0 && ret != -ENODEV) {
         tt_vfu_warn(d, "the server refuses guest memory of %" PRIu64 " bytes at %"
@@ -195,11 +193,8 @@ void tt_vfu_dma_out(TtVfu *d)
 
 void tt_vfu_dma_in(TtVfu *d)
 {
-    int64_t began = get_clock();
-
     if (tt_vfu_dma_is_master(d)) {
         tt_shadows_in(d->shadows);
-        d->cost_ns = get_clock() - began;
         tt_shadows_stats(d->shadows, d->stats);
     }
 }
@@ -226,10 +221,9 @@ static void say_stray(TtVfu *d)
 {
     uint64_t addr;
 
-    if (!d->has_warned && tt_shadows_stray(d->shadows, &addr)) {
-        d->has_warned = true;
-        tt_vfu_warn(d, "its DMA at %" PRIx64 "h goes nowhere: the guest did not give that "
-                    "memory to the device", addr);
+    if (tt_shadows_stray(d->shadows, &addr)) {
+        tt_vfu_warn_once(d, TT_VFU_WARNED_STRAY, "its DMA write at %" PRIx64 "h goes nowhere: "
+                         "the guest did not give that memory to the device", addr);
     }
 }
 
@@ -237,14 +231,14 @@ static void say_stray(TtVfu *d)
 static void tick(void *opaque)
 {
     TtVfu *d = opaque;
-    int64_t wait = d->interval_ms * SCALE_MS;
+    int64_t wait = d->interval_ms * SCALE_MS, began = get_clock();
 
     if (!tt_vfu_conn_is_lost(d->conn)) {
         say_stray(d);
         tt_vfu_dma_in(d);
         tt_vfu_dma_out(d);
         timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
-                  MAX(wait, 10 * d->cost_ns));
+                  MAX(wait, 10 * (get_clock() - began)));
     }
 }
 
@@ -349,11 +343,10 @@ static uint32_t transfer(TtVfu *d, const TtVfuDma *dma, uint8_t *to)
 {
     MemTxResult r = access_ram(d, dma, to);
 
-    if (r != MEMTX_OK && !d->has_warned) {
-        d->has_warned = true;
-        tt_vfu_warn(d, "its %s of %" PRIu32 " bytes at %" PRIx64 "h is refused: the "
-                    "guest did not give that memory to the device",
-                    dma->is_write ? "DMA write" : "DMA read", dma->count, dma->addr);
+    if (r != MEMTX_OK) {
+        tt_vfu_warn_once(d, TT_VFU_WARNED_REFUSED, "its %s of %" PRIu32 " bytes at %" PRIx64
+                         "h is refused: the guest did not give that memory to the device",
+                         dma->is_write ? "DMA write" : "DMA read", dma->count, dma->addr);
     }
     return r == MEMTX_OK ? 0 : EFAULT;
 }
