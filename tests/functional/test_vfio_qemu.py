@@ -8,7 +8,7 @@ import re
 from guests import linux_args, linux_disk
 from matrix_run import need_guests, other
 from ttlib import (Gdb, TestFailure, Vm, check, check_exact, equal, limit, read_text, record,
-                   replayer, tt)
+                   recorder, replayer, tt, wait_until)
 from vfu import qemu_server, vfio_device
 
 REPLAYS = int(os.environ.get('TT_REPLAYS', '2'))
@@ -156,3 +156,20 @@ def test_iommu(work):
     args = linux_args('nvme0n1,rand', 'intel_iommu=on', machine='q35') + VIOMMU
     run = recorded(work, served, args, [b'TT-DONE nvme0n1'], timeout=200)
     replays(work, run)
+
+
+@limit(300)
+def test_reboot(work):
+    """Behind a virtual IOMMU the guest reboots, and firmware and Linux find the disk again:
+    without the IOMMU and with it."""
+    served = [*disk_of(work), '-device', 'nvme,id=served,serial=1,drive=d,dbcs=off']
+    args = [a for a in devices_args('raw:nvme0n1,reboot', 'nvme') if a != '-no-reboot']
+    done = b'TT-DONE raw:nvme0n1'
+    with qemu_server(work, *served) as (_, path), \
+            recorder(work, [*args, *vfio_device(path, ',dma=shared')], qmp=1,
+                     timeout=200) as vm:
+        wait_until(lambda: vm.serial.count(done) == 2, 'the second boot', 150)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    check('warning' not in vm.stderr, vm.stderr)
+    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=150)

@@ -121,19 +121,27 @@ def test_lost(work):
         check_exact(work, run, name=f'{dma}-rep')
 
 
-@limit(120)
+def iommu_args(works, caching='on', extra=''):
+    return [*linux_args(works, f'intel_iommu=on {extra}', machine='q35'), '-device',
+            f'intel-iommu,caching-mode={caching},intremap=off']
+
+
+@limit(200)
 def test_killed_linux(work):
-    """A Linux guest whose disk dies goes on."""
+    """A Linux guest whose disk dies goes on, behind an IOMMU, too."""
     linux_disk(work)
     disk = os.path.join(work, 'disk.img')
-    with vfio_server(work, 'nvme', disk=disk) as (server, path):
-        with recorder(work, linux_args('idle,rand', 's=20') + vfio_device(path),
-                      timeout=100) as vm:
+    for name, args in (('messages', linux_args('idle,rand', 's=8')),
+                       ('shared', iommu_args('idle,rand', extra='s=8'))):
+        with vfio_server(work, 'nvme', name, disk=disk) as (server, path), \
+                recorder(work, args + vfio_device(path, f',dma={name}'), name=name,
+                         timeout=100) as vm:
             vm.wait_serial('TT-GUEST-READY')
             server.kill()
             vm.wait(0)
-    check(b'TT-DONE rand' in vm.serial, f'the guest says {vm.serial[-400:]}')
-    check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
+        check('unplugged' in vm.stderr and b'TT-DONE rand' in vm.serial,
+              f'the guest says {vm.serial[-400:]}')
+        check_exact(work, vm.run, name=f'{name}-rep', serial_wanted=vm.serial, timeout=100)
 
 
 @limit(120)
@@ -175,11 +183,6 @@ def test_shared_nvme(work):
     check(b'TT-DONE nvme0n1' in run.serial, f'the guest says {run.serial[-400:]}')
     for i in range(int(os.environ.get('TT_REPLAYS', '2'))):
         check_exact(work, run, name=f'rep{i}', timeout=100)
-
-
-def iommu_args(works, caching='on'):
-    return [*linux_args(works, 'intel_iommu=on', machine='q35'), '-device',
-            f'intel-iommu,caching-mode={caching},intremap=off']
 
 
 def stray(work, interval):
@@ -279,6 +282,12 @@ def test_refused(work):
         equal(vm.wait(), 1, 'exit status behind an IOMMU')
         check('does not work behind a virtual IOMMU' in one_sentence(vm, 'dma=shared'),
               vm.stderr)
+    with vfio_server(work, name='locked') as (_, path), \
+            Vm(work, ['-M', 'q35', '-nodefaults', '-display', 'none', '-device',
+                      'intel-iommu', *vfio_device(path, ',dma=shared'), '-overcommit',
+                      'mem-lock=on', '-tt', f'record,dir={work}/never']) as vm:
+        equal(vm.wait(), 1, 'exit status with locked memory')
+        check('memory that is not locked' in one_sentence(vm, 'mem-lock'), vm.stderr)
 
 
 @limit(240)
