@@ -7,8 +7,8 @@ import re
 
 from guests import linux_args, linux_disk
 from matrix_run import need_guests, other
-from ttlib import (Gdb, TestFailure, Vm, check, check_exact, equal, limit, read_text, record,
-                   recorder, replayer, tt, wait_until)
+from ttlib import (Gdb, TestFailure, Vm, check, check_exact, equal, limit, one_sentence,
+                   read_text, record, recorder, replayer, tt, wait_until)
 from vfu import qemu_server, vfio_device
 
 REPLAYS = int(os.environ.get('TT_REPLAYS', '2'))
@@ -126,6 +126,19 @@ def test_plain(work):
             Vm(work, linux_args('nvme0n1') + ram + vfio_device(path, ',dma=shared')) as vm:
         vm.wait()
     check(b'TT-DONE nvme0n1' in vm.serial, f'the guest says {vm.serial[-400:]}')
+    equal(vm.stderr, '', 'what QEMU says')
+
+
+@limit(120)
+def test_no_messages(work):
+    """Without dma=shared the driver waits in vain for this server, and QEMU says why."""
+    served = [*disk_of(work), '-device', 'nvme,id=served,serial=1,drive=d']
+    with qemu_server(work, *served) as (_, path), \
+            Vm(work, linux_args('nvme0n1') + vfio_device(path), qmp=1) as vm:
+        wait_until(lambda: 'wants shared memory' in vm.stderr, 'the warning', 60)
+        vm.qmp.send('quit')
+        vm.wait(0)
+    one_sentence(vm, 'a device that does nothing')
 
 
 @limit(600)

@@ -87,6 +87,7 @@ void tt_vfu_early_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload
     Waiting w;
     size_t n;
 
+    qatomic_set(&d->has_acted, true);
     if (tt_vfu_get_dma(&dma, h, payload, len, NULL)) {
         tt_vfu_conn_reply(d->conn, h, EINVAL, 0);
         return;

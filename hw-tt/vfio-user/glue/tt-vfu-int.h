@@ -60,6 +60,9 @@ struct TtVfu {
     MemoryListener listener;
     Notifier machine_done;
     bool is_listening;
+    bool is_used;                       /* the driver has written to it */
+    bool has_acted;                     /* it asked for memory, or signalled; atomic */
+    unsigned silent_s;                  /* how long it was used and did not */
     unsigned warned;                    /* TT_VFU_WARNED_...: said once each */
     TtVfuRanges ranges;                 /* changed with the connection's lock, too */
     GArray *early;                      /* tt-vfu-early.c; the connection's lock */

@@ -127,6 +127,7 @@ void tt_vfu_irq_deliver(void *opaque)
     tt_vfu_conn_set_irqs(d->conn, false);
     for (unsigned i = 0; d->vectors && i < d->vectors->n; i++) {
         if (qatomic_read(&d->vectors->items[i].is_pending)) {
+            qatomic_set(&d->has_acted, true);
             deliver(&d->vectors->items[i]);
         }
     }

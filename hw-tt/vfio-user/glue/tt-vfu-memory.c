@@ -16,6 +16,8 @@
 #include "system/system.h"
 #include "tt/hooks.h"
 
+#define SILENT_S 5
+
 static bool range_of(const TtVfu *d, MemoryRegionSection *s, uint64_t *addr,
                      uint64_t *size)
 {
@@ -128,7 +130,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
             if (d->shadows) {
                 tt_vfu_warn(d, "it has less memory than the guest, use dma=messages: %s",
                             error_get_pretty(err));
-            } else {
+            } else if (!s->readonly) {  /* ROM is not shared, and no device needs it */
                 tt_vfu_warn_once(d, TT_VFU_WARNED_MEMORY, "%s", error_get_pretty(err));
             }
             error_free(err);
@@ -242,6 +244,27 @@ static void tick(void *opaque)
     }
 }
 
+/* A driver waits in vain for a device that was to be given shared memory. */
+static void look_whether_silent(void *opaque)
+{
+    TtVfu *d = opaque;
+    bool is_used = d->is_used &&
+        pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
+
+    if (tt_vfu_conn_is_lost(d->conn) || qatomic_read(&d->has_acted)) {
+        return;
+    }
+    d->silent_s = is_used ? d->silent_s + 1 : 0;
+    if (d->silent_s == SILENT_S) {
+        tt_vfu_warn(d, "for %d s it has neither asked for guest memory nor sent an interrupt: "
+                    "if its driver waits for it, the server wants shared memory, as QEMU's "
+                    "own does: use dma=shared", SILENT_S);
+    } else {
+        timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                  NANOSECONDS_PER_SECOND);
+    }
+}
+
 static void changed(void *opaque, uint64_t addr, uint32_t n)
 {
     TtVfu *d = opaque;
@@ -292,8 +315,9 @@ void tt_vfu_dma_begin(TtVfu *d)
     memory_listener_register(&d->listener, pci_device_iommu_address_space(&d->pci));
     d->machine_done.notify = machine_done;
     qemu_add_machine_init_done_notifier(&d->machine_done);
-    if (d->shadows && d->interval_ms) {
-        d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, tick, d);
+    if (!d->is_direct && (!d->shadows || d->interval_ms)) {
+        d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL,
+                                d->shadows ? tick : look_whether_silent, d);
         timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + SCALE_MS);
     }
 }
@@ -365,6 +389,7 @@ void tt_vfu_dma_serve(void *opaque, const TtVfuHead *h, const uint8_t *payload,
         tt_vfu_conn_reply(d->conn, h, ENOTSUP, 0);
         return;
     }
+    qatomic_set(&d->has_acted, true);
     if (tt_vfu_get_dma(&dma, h, payload, len, &diag)) {
         tt_vfu_conn_reply(d->conn, h, EINVAL, 0);
         return;

@@ -101,6 +101,7 @@ static void bar_write(void *opaque, hwaddr addr, uint64_t val, unsigned size)
 
     tt_dialogue_notes(&d->dialogue);
     tt_vfu_dma_out(d);
+    d->is_used = true;
     if (r->can_write && addr + size <= r->size) {
         write_region(d, bar->index, addr, val, size);
     }
