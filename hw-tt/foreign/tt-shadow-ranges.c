@@ -161,10 +161,10 @@ TtShadows *tt_shadows_new(TtShadowsChanged *changed, void *opaque)
 
 void tt_shadows_free(TtShadows *s)
 {
-    ShadowWindow *w, *next;
+    ShadowWindow *w;
 
     if (s) {
-        QLIST_FOREACH_SAFE(w, &s->windows, next, next) {
+        while (w = QLIST_FIRST(&s->windows), w) {
             tt_shadows_remove_window(s, w->addr, false);
         }
         tt_shadows_remove(s, 0, UINT64_MAX, false);

@@ -66,6 +66,7 @@ static void remove_range(TtShadows *s, ShadowRange *r, bool takes)
     ShadowWindow *w = r->window;
 
     interval_tree_remove(&r->node, &w->ranges);
+    s->mapped -= size;
     tt_shadow_range_remove(s, r, takes);
     make_hole(w, at, size);
 }
@@ -182,10 +183,16 @@ bool tt_shadows_map(TtShadows *s, const TtShadowsRange *range, bool shows)
     r->base = w->base + at;
     tt_shadow_range_insert(s, r);
     insert_node(r);
+    s->mapped += range->size;
     if (shows) {
         tt_shadow_range_out(r);
     }
     return true;
+}
+
+uint64_t tt_shadows_mapped(const TtShadows *s)
+{
+    return s->mapped;
 }
 
 /* From @at to @end there is data in the file: what no range has of it goes. True: it was

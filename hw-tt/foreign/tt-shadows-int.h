@@ -38,6 +38,7 @@ struct TtShadows {
     bool is_lost;                   /* its device is */
     QLIST_HEAD(, ShadowRange) ranges;
     QLIST_HEAD(, ShadowWindow) windows;
+    uint64_t mapped;                /* bytes, in all windows */
     uint64_t n_pages, n_bytes, ns, n_calls;
 };
 

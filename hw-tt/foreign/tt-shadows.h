@@ -43,10 +43,13 @@ void tt_shadows_remove_window(TtShadows *s, uint64_t addr, bool takes);
 /* Whole pages, of which none is mapped. @shows: the device may see the guest's memory at
  * once. False: no window has all of the range. */
 bool tt_shadows_map(TtShadows *s, const TtShadowsRange *range, bool shows);
+/* How many bytes are mapped; the same RAM counts as often as it is. */
+uint64_t tt_shadows_mapped(const TtShadows *s);
 /* Any part of what is mapped. */
 void tt_shadows_unmap(TtShadows *s, uint64_t first, uint64_t last, bool takes);
-/* What the device wrote into windows where nothing is mapped goes; true: and that was
- * there. Costs two system calls for each stretch of pages in use. */
+/* What the device wrote into windows where nothing is mapped is removed; at a time not
+ * all, if it is much. True: some of it was not zero, at *@addr. Costs two system calls for
+ * each stretch of pages in use. */
 bool tt_shadows_stray(TtShadows *s, uint64_t *addr);
 bool tt_shadows_is_empty(const TtShadows *s);
 /* The device is about to look: it sees what the guest wrote. Costs what was written

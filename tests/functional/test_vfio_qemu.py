@@ -12,7 +12,6 @@ from ttlib import (Gdb, TestFailure, Vm, check, check_exact, equal, limit, one_s
 from vfu import qemu_server, vfio_device
 
 REPLAYS = int(os.environ.get('TT_REPLAYS', '2'))
-NOWHERE = 'goes nowhere'
 FLUSH = 'maintenance flush register-cache'
 VIOMMU = ['-device', 'intel-iommu,caching-mode=on,intremap=off']
 DIRECT_MAP = 0xffff888000000000         # of Linux with nokaslr
@@ -40,7 +39,7 @@ def recorded(work, served, args, wanted, **kw):
     for words in wanted:
         check(words in run.serial, f'the guest says {run.serial[-400:]}')
     said = read_text(os.path.join(work, 'rec.stderr'))
-    check(NOWHERE not in said, said)
+    check('warning' not in said, said)
     return run
 
 

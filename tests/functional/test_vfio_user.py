@@ -6,7 +6,7 @@ import os
 
 from guests import REBOOT, linux_args, linux_disk
 from ttlib import (MACHINE, REPO, Vm, check, check_exact, equal, limit, one_sentence,
-                   record, recorder, seed, tt, wait_until)
+                   read_text, record, recorder, seed, tt, wait_until)
 from vfu import edu_args, hostile, vfio_device, vfio_server
 
 
@@ -136,7 +136,7 @@ def test_killed_linux(work):
         with vfio_server(work, 'nvme', name, disk=disk) as (server, path), \
                 recorder(work, args + vfio_device(path, f',dma={name}'), name=name,
                          timeout=100) as vm:
-            vm.wait_serial('TT-GUEST-READY')
+            vm.wait_serial('TT-GUEST-READY', timeout=60)
             server.kill()
             vm.wait(0)
         check('unplugged' in vm.stderr and b'TT-DONE rand' in vm.serial,
@@ -211,6 +211,8 @@ def test_stray_comes_nowhere(work):
     """It does not reach the guest either when the guest gives that memory to the device
     later."""
     equal(stray(work, 0), '', 'what is said where nothing looks')
+    check('wrote into holes' in read_text(os.path.join(work, 'vfu.err')),
+          'the server found no holes')
 
 
 @limit(200)
@@ -220,8 +222,8 @@ def test_iommu_is_silent(work):
     with vfio_server(work, 'nvme', disk=os.path.join(work, 'disk.img')) as (_, path):
         with recorder(work, [*iommu_args('rand', 'off'), *vfio_device(path, ',dma=shared')],
                       qmp=1, timeout=120) as vm:
-            wait_until(lambda: 'does not tell what it maps' in vm.stderr, 'the warning')
-            vm.wait_serial('nvme0: ')
+            wait_until(lambda: 'does not tell what it maps' in vm.stderr, 'the warning', 60)
+            vm.wait_serial('nvme0: ', timeout=60)
             vm.qmp.send('quit')
             vm.wait(0)
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)

@@ -60,9 +60,10 @@ struct TtVfu {
     MemoryListener listener;
     Notifier machine_done;
     bool is_listening;
-    bool is_used;                       /* the driver has written to it */
+    bool is_used;                       /* the driver wrote to it in this second */
     bool has_acted;                     /* it asked for memory, or signalled; atomic */
-    unsigned silent_s;                  /* how long it was used and did not */
+    unsigned silent_s;                  /* for how long it has not, after a write; */
+#define TT_VFU_UNUSED UINT_MAX          /* there was no write */
     unsigned warned;                    /* TT_VFU_WARNED_...: said once each */
     TtVfuRanges ranges;                 /* changed with the connection's lock, too */
     GArray *early;                      /* tt-vfu-early.c; the connection's lock */

@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "tt-vfu-int.h"
 #include "exec/address-spaces.h"
-#include "exec/ramblock.h"
+#include "hw/boards.h"
 #include "hw-tt/vfio-user/tt-shadow.h"
 #include "qapi/error.h"
 #include "qemu/units.h"
@@ -14,6 +14,8 @@
 
 /* Sparse. Linux uses addresses below 4 GiB as long as there are any. */
 #define WINDOW_BYTES (UINT64_C(1) << 36)
+/* A guest may map the same RAM often, and each mapping has memory of its own. */
+#define MAPPED_MAX (4 * current_machine->maxram_size)
 
 /* One for a region, which may be there in several parts: all of it must be listened to,
  * since an event may cross their edges. */
@@ -22,6 +24,7 @@ typedef struct TtVfuIommu {
     IOMMUMemoryRegion *mr;
     unsigned n_parts;
     uint64_t offset;                    /* from the region to the device's addresses */
+    uint64_t first, last;               /* of these: what is listened to now */
     IOMMUNotifier notifier;
     QLIST_ENTRY(TtVfuIommu) next;
 } TtVfuIommu;
@@ -46,51 +49,87 @@ bool tt_vfu_iommu_check(TtVfu *d, Error **errp)
     return true;
 }
 
-/* Of this device's addresses, the RAM that stands there, if it is nothing else. */
-static bool ram_of(IOMMUTLBEntry *e, TtShadowsRange *range)
+/* What of @s is whole pages; the device has @iova for the guest's @pa. */
+static void map_ram(TtVfu *d, MemoryRegionSection *s, uint64_t iova, uint64_t pa,
+                    bool can_write)
 {
-    bool is_readonly;
-    void *host;
+    uint64_t at = QEMU_ALIGN_UP(s->offset_within_address_space, TT_SHADOW_PAGE);
+    uint64_t skipped = at - s->offset_within_address_space;
+    uint64_t size = int128_get64(s->size);
+    TtShadowsRange range = {
+        .addr = iova + (at - pa), .mr = s->mr, .at = s->offset_within_region + skipped,
+        .can_write = can_write && !s->readonly,
+    };
 
-    if (e->target_as != &address_space_memory ||
-        !memory_get_xlat_addr(e, &host, NULL, &is_readonly, NULL, NULL)) {
-        return false;
+    range.size = size > skipped ? QEMU_ALIGN_DOWN(size - skipped, TT_SHADOW_PAGE) : 0;
+    if (!range.size) {
+        return;
     }
-    range->mr = memory_region_from_host(host, &range->at);
-    range->can_write = !is_readonly;
-    return range->mr && !memory_region_is_ram_device(range->mr);
+    if (range.size > MAPPED_MAX || tt_shadows_mapped(d->shadows) > MAPPED_MAX - range.size) {
+        tt_vfu_warn_once(d, TT_VFU_WARNED_MEMORY, "the guest gives it some memory many times, "
+                         "more than four times its RAM: it cannot reach that at %" PRIx64
+                         "h; use dma=messages", range.addr);
+    } else if (!tt_shadows_map(d->shadows, &range, tt_vfu_dma_is_master(d))) {
+        tt_vfu_warn_once(d, TT_VFU_WARNED_FAR, "the guest gives it memory at %" PRIx64 "h: "
+                         "it cannot reach that, since dma=shared has only the first %u GiB "
+                         "of addresses behind a virtual IOMMU, and no mapping across "
+                         "fee00000h; use dma=messages", range.addr,
+                         (unsigned)(WINDOW_BYTES / GiB));
+    }
+}
+
+/* All RAM in [@pa, @last]; true: there is nothing else. */
+static bool map_all(TtVfu *d, uint64_t iova, uint64_t pa, uint64_t last, bool can_write)
+{
+    uint64_t from = pa, next;
+    bool is_all = true;
+
+    do {
+        MemoryRegionSection s = memory_region_find(
+            get_system_memory(), from, MIN(last - from, UINT64_MAX - 1) + 1);
+
+        if (!s.mr) {
+            return false;
+        }
+        next = s.offset_within_address_space + int128_get64(s.size);
+        if (memory_region_is_ram(s.mr) && !memory_region_is_ram_device(s.mr)) {
+            is_all &= s.offset_within_address_space == from;
+            map_ram(d, &s, iova, pa, can_write);
+        } else {
+            is_all = false;
+        }
+        memory_region_unref(s.mr);
+        is_all &= next > from;
+        from = next > from ? next : last + 1;
+    } while (from && from <= last);
+    return is_all;
 }
 
 static void map(TtVfu *d, IOMMUTLBEntry *e, uint64_t iova)
 {
-    TtShadowsRange range = { .addr = iova, .size = e->addr_mask + 1 };
+    uint64_t pa = e->translated_addr, last = pa + MIN(e->addr_mask, UINT64_MAX - pa);
+    bool is_paged = !((iova ^ pa) & (TT_SHADOW_PAGE - 1)) &&
+        e->target_as == &address_space_memory;
 
-    if (tt_vfu_conn_is_lost(d->conn)) {
-        return;
-    }
-    if (!range.size || (range.addr | range.size) & (TT_SHADOW_PAGE - 1) ||
-        !ram_of(e, &range)) {
+    if (!is_paged || !map_all(d, iova, pa, last, e->perm & IOMMU_WO)) {
         tt_vfu_warn_once(d, TT_VFU_WARNED_NO_RAM, "the guest gives it memory at %" PRIx64
-                         "h that is not, or not only, pages of RAM: it cannot reach that",
-                         iova);
-    } else if (!tt_shadows_map(d->shadows, &range, tt_vfu_dma_is_master(d))) {
-        tt_vfu_warn_once(d, TT_VFU_WARNED_FAR, "the guest gives it memory at %" PRIx64 "h, "
-                         "beyond the %u GiB that dma=shared has behind a virtual IOMMU: it "
-                         "cannot reach that; use dma=messages", iova,
-                         (unsigned)(WINDOW_BYTES / GiB));
+                         "h that is not, or not only, pages of RAM: it reaches no more than "
+                         "the RAM in it", iova);
     }
 }
 
 static void notify(IOMMUNotifier *n, IOMMUTLBEntry *e)
 {
     TtVfuIommu *i = container_of(n, TtVfuIommu, notifier);
-    uint64_t iova = e->iova + i->offset;
+    uint64_t iova = e->iova + i->offset, last = iova + MIN(e->addr_mask, UINT64_MAX - iova);
     TtVfu *d = i->device;
 
+    if (last < i->first || iova > i->last) {
+        return;
+    }
     RCU_READ_LOCK_GUARD();
-    tt_shadows_unmap(d->shadows, iova, iova + MIN(e->addr_mask, UINT64_MAX - iova),
-                     tt_vfu_dma_is_master(d));
-    if (e->perm & IOMMU_RW) {
+    tt_shadows_unmap(d->shadows, iova, last, tt_vfu_dma_is_master(d));
+    if (e->perm & IOMMU_RW && !tt_vfu_conn_is_lost(d->conn)) {
         map(d, e, iova);
     }
 }
@@ -130,7 +169,12 @@ bool tt_vfu_iommu_add(TtVfu *d, MemoryRegionSection *s, Error **errp)
 
     if (i) {
         i->n_parts++;
+        i->first = s->offset_within_address_space;
+        i->last = i->first + int128_get64(int128_min(int128_sub(s->size, int128_one()),
+                                                     int128_make64(UINT64_MAX - i->first)));
         memory_region_iommu_replay(i->mr, &i->notifier);
+        i->first = 0;
+        i->last = UINT64_MAX;
     }
     return i;
 }

@@ -99,7 +99,6 @@ static void forget(TtVfu *d, MemoryRegionSection *s, uint64_t addr, uint64_t siz
                    bool takes)
 {
     if (d->shadows && memory_region_is_iommu(s->mr)) {
-        tt_vfu_iommu_del(d, s);
         tt_shadows_remove_window(d->shadows, addr, takes);
     } else if (d->shadows) {
         tt_shadows_remove(d->shadows, addr, size, takes);
@@ -130,7 +129,7 @@ static void region_add(MemoryListener *l, MemoryRegionSection *s)
             if (d->shadows) {
                 tt_vfu_warn(d, "it has less memory than the guest, use dma=messages: %s",
                             error_get_pretty(err));
-            } else if (!s->readonly) {  /* ROM is not shared, and no device needs it */
+            } else if (!s->readonly) {  /* ROM has no file: the server does without */
                 tt_vfu_warn_once(d, TT_VFU_WARNED_MEMORY, "%s", error_get_pretty(err));
             }
             error_free(err);
@@ -174,6 +173,7 @@ static void region_del(MemoryListener *l, MemoryRegionSection *s)
         tt_vfu_put_dma_unmap(payload, addr, size);
         tt_vfu_conn_ask(d->conn, TT_VFU_DMA_UNMAP, payload, sizeof(payload), NULL, 0, 0,
                         NULL);
+        tt_vfu_iommu_del(d, s);
         forget(d, s, addr, size, tt_vfu_dma_is_master(d));
     }
 }
@@ -223,7 +223,7 @@ static void say_stray(TtVfu *d)
 {
     uint64_t addr;
 
-    if (tt_shadows_stray(d->shadows, &addr)) {
+    if (!(d->warned & TT_VFU_WARNED_IOMMU) && tt_shadows_stray(d->shadows, &addr)) {
         tt_vfu_warn_once(d, TT_VFU_WARNED_STRAY, "its DMA write at %" PRIx64 "h goes nowhere: "
                          "the guest did not give that memory to the device", addr);
     }
@@ -248,21 +248,24 @@ static void tick(void *opaque)
 static void look_whether_silent(void *opaque)
 {
     TtVfu *d = opaque;
-    bool is_used = d->is_used &&
-        pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
+    bool is_master = pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 
     if (tt_vfu_conn_is_lost(d->conn) || qatomic_read(&d->has_acted)) {
         return;
     }
-    d->silent_s = is_used ? d->silent_s + 1 : 0;
-    if (d->silent_s == SILENT_S) {
-        tt_vfu_warn(d, "for %d s it has neither asked for guest memory nor sent an interrupt: "
-                    "if its driver waits for it, the server wants shared memory, as QEMU's "
-                    "own does: use dma=shared", SILENT_S);
-    } else {
-        timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
-                  NANOSECONDS_PER_SECOND);
+    if (d->is_used) {
+        d->is_used = false;
+        d->silent_s = 0;
+    } else if (d->silent_s <= SILENT_S) {
+        d->silent_s++;
     }
+    if (is_master && d->silent_s == SILENT_S) {
+        tt_vfu_warn(d, "if its driver waits for it in vain, the server wants shared memory, "
+                    "as QEMU's own does: use dma=shared (it has neither asked for guest "
+                    "memory nor sent an interrupt, for %d s)", SILENT_S);
+        return;
+    }
+    timer_mod(d->timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + NANOSECONDS_PER_SECOND);
 }
 
 static void changed(void *opaque, uint64_t addr, uint32_t n)

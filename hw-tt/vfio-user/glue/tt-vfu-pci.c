@@ -357,6 +357,7 @@ static void realize(PCIDevice *pci, Error **errp)
     uint8_t config[TT_VFU_CONFIG_BYTES];
 
     d->irq_kind = TT_VFU_IRQS;
+    d->silent_s = TT_VFU_UNUSED;
     d->dialogue.pci = pci;
     if (!d->path || !*d->path) {
         error_setg(errp, "vfio-user-pci needs the server's socket: socket=PATH");
@@ -397,6 +398,8 @@ static void reset_hold(Object *obj, ResetType type)
     TtVfu *d = TT_VFU(obj);
     bool was_master = pci_get_word(d->pci.config + PCI_COMMAND) & PCI_COMMAND_MASTER;
 
+    d->is_used = false;
+    d->silent_s = TT_VFU_UNUSED;
     /* MSI is turned off after this: interrupts begin when the guest configures it. */
     if (d->conn) {
         tt_vfu_irq_off(d);
