@@ -229,6 +229,35 @@ def test_iommu_is_silent(work):
     check_exact(work, vm.run, serial_wanted=vm.serial, timeout=100)
 
 
+VIOMMU = [*('q35' if a == 'pc' else a for a in REBOOT), '-device', 'virtio-iommu-pci']
+NOT_RAM, FAR = 'not only, pages of RAM', 'beyond the 64 GiB'
+HOSTILE_MAPPINGS = (NOT_RAM, FAR, 'goes nowhere', 'is refused')
+
+
+def check_warnings(said):
+    """Each kind at most once, the first two in any case."""
+    lines = [line for line in said.splitlines() if not line.startswith('tt: ')]
+    kinds = [next((kind for kind in HOSTILE_MAPPINGS if kind in
+                   one_sentence(line, 'a warning')), line) for line in lines]
+    check(len(set(kinds)) == len(kinds) and {NOT_RAM, FAR} <= set(kinds) <=
+          set(HOSTILE_MAPPINGS), f'warnings: {said}')
+
+
+@limit(60)
+def test_viommu(work):
+    """A guest gives memory through a virtio-iommu, well and badly: its DMA is right, the VM
+    lives, and replays are exact."""
+    for interval in (0, 10):
+        with vfio_server(work, 'edu-bold', f'vfu{interval}') as (_, path):
+            run = record(work, edu_args(path, 'reset=1', f',dma=shared,interval={interval}',
+                                        'viommu', VIOMMU), name=f'rec{interval}')
+        check(b'viommu: end' in run.serial and b'FAIL' not in run.serial and
+              run.serial.count(b'elsewhere') == 3, f'the guest says {run.serial[-300:]}')
+        check_warnings(run.vm.stderr)
+        for i in range(2):
+            check_exact(work, run, name=f'rep{interval}-{i}')
+
+
 @limit(120)
 def test_slow(work):
     """A server that is slow in each of its requests keeps nobody waiting for longer than

@@ -194,6 +194,19 @@ class EduSlow(Edu):
         super().work()
 
 
+class EduBold(Edu):
+    """DMA that is refused is done, and has read zeros."""
+
+    def work(self):
+        try:
+            super().work()
+        except OSError:
+            if not self.regs[0x98] & 2:
+                self.buffer = bytearray(self.BYTES)
+            self.regs[0x98] &= ~1
+            self.todo.popleft()
+
+
 Queue = collections.namedtuple('Queue', 'addr size vector cq')
 
 PAGE, BLOCK = 4096, 512
@@ -420,5 +433,5 @@ class NvmeStray(Nvme):
         super().one(number)
 
 
-DEVICES = {'edu': Edu, 'edu-late': EduLate, 'edu-slow': EduSlow, 'nvme': Nvme,
-           'nvme-stray': NvmeStray}
+DEVICES = {'edu': Edu, 'edu-bold': EduBold, 'edu-late': EduLate, 'edu-slow': EduSlow,
+           'nvme': Nvme, 'nvme-stray': NvmeStray}

@@ -10,35 +10,19 @@
  * (60); greedy=1: at the end it offers the card more memory than the VM has, many times
  * the same; greedy=2: some memory, and many times addresses where nothing is.
  */
-#include "dev.h"
+#include "virtio.h"
 
 const char guest_name[] = "gpu";
 
-enum { CARD = 0x10501af4, SLOTS = 32 * 8, CAP_VENDOR = 9, CAP_COMMON = 1,
-       CAP_NOTIFY = 2, QUEUE = 8 };
+enum { CARD = 0x10501af4, SLOTS = 32 * 8 };
 enum { WIDTH = 320, HEIGHT = 200, BYTES = WIDTH * HEIGHT * 4, PIECE = 100000 };
 enum { CREATE = 0x101, UNREF = 0x102, SHOW = 0x103, FLUSH = 0x104, TAKE = 0x105,
        ATTACH = 0x106, DETACH = 0x107, OK = 0x1100, BGRX = 2 };
 enum { NEEDS_RESET = 0x40, MEGABYTE = 1 << 20, LARGEST = 62 << 20, HOLE = 0x60000000 };
 
-struct desc {
-    u32 addr, addr_high, len;
-    u16 flags, next;
-};
-
-static struct desc descs[QUEUE] ALIGNED(16);
-static volatile struct {
-    u16 flags, idx, ring[QUEUE];
-} avail ALIGNED(16);
-static volatile struct {
-    u16 flags, idx;
-    u32 ring[QUEUE * 2];
-} used ALIGNED(16);
-
 static u32 command[16], answer[6];
 static u8 memory[2][BYTES] ALIGNED(16);
-static u32 seed = 5, bars[6], caps[5], multiplier;
-static volatile u16 *notify;
+static u32 seed = 5;
 
 static u32 find_card(void)
 {
@@ -50,79 +34,17 @@ static u32 find_card(void)
     rt_fail("no virtio-gpu", 0);
 }
 
-/* Where the structures of the card are. */
-static void find_parts(u32 card)
-{
-    u32 cap = pci_read(card, 0x34) & 0xfc;
-
-    pci_write(card, 4, pci_read(card, 4) | 6);
-    for (u32 i = 0; i < 6; i++) {
-        bars[i] = pci_read(card, 0x10 + 4 * i) & ~15u;
-    }
-    while (cap) {
-        u32 head = pci_read(card, cap);
-        u32 type = head >> 24;
-
-        if ((head & 0xff) == CAP_VENDOR && type < 5) {
-            caps[type] = bars[pci_read(card, cap + 4) & 7] +
-                pci_read(card, cap + 8);
-            if (type == CAP_NOTIFY) {
-                multiplier = pci_read(card, cap + 16);
-            }
-        }
-        cap = head >> 8 & 0xfc;
-    }
-    if (!caps[CAP_COMMON] || !caps[CAP_NOTIFY]) {
-        rt_fail("no structures", 0);
-    }
-}
-
-static void set64(u32 offset, volatile void *to)
-{
-    volatile u32 *common = (u32 *)(caps[CAP_COMMON] + offset);
-
-    common[0] = (u32)to;
-    common[1] = 0;
-}
-
-static void start_card(void)
-{
-    volatile u8 *common = (u8 *)caps[CAP_COMMON];
-
-    common[20] = 0;
-    while (common[20]) {
-    }
-    avail.idx = used.idx = 0;
-    common[20] = 1;
-    common[20] = 3;
-    *(volatile u32 *)(common + 8) = 1;
-    *(volatile u32 *)(common + 12) = 1;         /* version 1 */
-    common[20] = 11;
-    *(volatile u16 *)(common + 22) = 0;
-    *(volatile u16 *)(common + 24) = QUEUE;
-    set64(32, descs);
-    set64(40, &avail);
-    set64(48, &used);
-    notify = (u16 *)(caps[CAP_NOTIFY] +
-                     *(volatile u16 *)(common + 30) * multiplier);
-    *(volatile u16 *)(common + 28) = 1;
-    common[20] = 15;
-}
-
 /* The words of a command after its header are there. */
 static void send(u32 type, u32 words)
 {
-    u16 next = avail.idx + 1;
+    u16 next;
 
     command[0] = type;
-    descs[0] = (struct desc) { (u32)command, 0, 24 + 4 * words, 1, 1 };
-    descs[1] = (struct desc) { (u32)answer, 0, 24, 2, 0 };
-    avail.ring[avail.idx % QUEUE] = 0;
-    BARRIER();
-    avail.idx = next;
-    BARRIER();
-    *notify = 0;
-    while (used.idx != next) {
+    virtio_descs[0] = (struct virtio_desc) { (u32)command, 0, 24 + 4 * words,
+                                             VIRTIO_NEXT, 1 };
+    virtio_descs[1] = (struct virtio_desc) { (u32)answer, 0, 24, VIRTIO_WRITES, 0 };
+    next = virtio_offer(1);
+    while (virtio_used.idx != next) {
         hlt();
     }
     if (answer[0] != OK) {
@@ -197,28 +119,25 @@ static void draw(u32 id)
 /* The card's answer has room in the first piece. */
 static void be_greedy(u32 how)
 {
-    volatile u8 *common = (u8 *)caps[CAP_COMMON];
-    u16 next = avail.idx + 1;
+    u16 next;
 
     command[0] = FLUSH;
-    descs[0] = (struct desc) { (u32)command, 0, 48, 1, 1 };
-    descs[1] = (struct desc) { (u32)answer, 0, 24, 3, 2 };
-    for (u16 i = 2; i < QUEUE; i++) {
+    virtio_descs[0] = (struct virtio_desc) { (u32)command, 0, 48, VIRTIO_NEXT, 1 };
+    virtio_descs[1] = (struct virtio_desc) { (u32)answer, 0, 24,
+                                             VIRTIO_NEXT | VIRTIO_WRITES, 2 };
+    for (u16 i = 2; i < VIRTIO_QUEUE; i++) {
         u32 is_hole = how == 2 && i > 2;
 
-        descs[i] = (struct desc) { is_hole ? HOLE : MEGABYTE, 0,
-                                   how == 1 || is_hole ? LARGEST : 2 * PAGE,
-                                   i + 1 < QUEUE ? 3 : 2, i + 1 };
+        virtio_descs[i] = (struct virtio_desc) {
+            is_hole ? HOLE : MEGABYTE, 0, how == 1 || is_hole ? LARGEST : 2 * PAGE,
+            i + 1 < VIRTIO_QUEUE ? VIRTIO_NEXT | VIRTIO_WRITES : VIRTIO_WRITES, i + 1
+        };
     }
-    avail.ring[avail.idx % QUEUE] = 0;
-    BARRIER();
-    avail.idx = next;
-    BARRIER();
-    *notify = 0;
-    while (used.idx != next && !(common[20] & NEEDS_RESET)) {
+    next = virtio_offer(1);
+    while (virtio_used.idx != next && !(virtio_common[VIRTIO_STATUS] & NEEDS_RESET)) {
         hlt();
     }
-    say("status", common[20]);
+    say("status", virtio_common[VIRTIO_STATUS]);
     put_char('\n');
 }
 
@@ -226,10 +145,10 @@ void main(void)
 {
     u32 rounds = option("rounds", 60);
 
-    find_parts(find_card());
+    virtio_find(find_card());
     rt_timer(500);
     for (u32 half = 0; half < 2; half++) {
-        start_card();
+        virtio_start(0);
         make_picture(1);
         make_picture(2);
         for (u32 r = 0; r < rounds; r++) {
