@@ -230,7 +230,10 @@ def test_iommu_is_silent(work):
 
 
 VIOMMU = [*('q35' if a == 'pc' else a for a in REBOOT), '-device', 'virtio-iommu-pci']
-NOT_RAM, FAR = 'not only, pages of RAM', 'beyond the 64 GiB'
+NOT_RAM, FAR = 'not only, pages of RAM', 'only the first 64 GiB'
+TWO_MEMORIES = [word for name in 'ab' for word in
+                ('-object', f'memory-backend-ram,id={name},size=32M', '-numa',
+                 f'node,memdev={name}')]
 HOSTILE_MAPPINGS = (NOT_RAM, FAR, 'goes nowhere', 'is refused')
 
 
@@ -247,10 +250,11 @@ def check_warnings(said):
 def test_viommu(work):
     """A guest gives memory through a virtio-iommu, well and badly: its DMA is right, the VM
     lives, and replays are exact."""
-    for interval in (0, 10):
+    for interval, more in ((0, []), (10, TWO_MEMORIES)):
         with vfio_server(work, 'edu-bold', f'vfu{interval}') as (_, path):
             run = record(work, edu_args(path, 'reset=1', f',dma=shared,interval={interval}',
-                                        'viommu', VIOMMU), name=f'rec{interval}')
+                                        'viommu', VIOMMU + more),
+                         name=f'rec{interval}')
         check(b'viommu: end' in run.serial and b'FAIL' not in run.serial and
               run.serial.count(b'elsewhere') == 3, f'the guest says {run.serial[-300:]}')
         check_warnings(run.vm.stderr)

@@ -49,21 +49,21 @@ bool tt_vfu_iommu_check(TtVfu *d, Error **errp)
     return true;
 }
 
-/* What of @s is whole pages; the device has @iova for the guest's @pa. */
-static void map_ram(TtVfu *d, MemoryRegionSection *s, uint64_t iova, uint64_t pa,
+/* What of @s is whole pages for the device, which has @iova for the guest's @pa; true: all
+ * of it. */
+static bool map_ram(TtVfu *d, MemoryRegionSection *s, uint64_t iova, uint64_t pa,
                     bool can_write)
 {
-    uint64_t at = QEMU_ALIGN_UP(s->offset_within_address_space, TT_SHADOW_PAGE);
-    uint64_t skipped = at - s->offset_within_address_space;
-    uint64_t size = int128_get64(s->size);
+    uint64_t first = iova + (s->offset_within_address_space - pa);
+    uint64_t skipped = -first & (TT_SHADOW_PAGE - 1), size = int128_get64(s->size);
     TtShadowsRange range = {
-        .addr = iova + (at - pa), .mr = s->mr, .at = s->offset_within_region + skipped,
+        .addr = first + skipped, .mr = s->mr, .at = s->offset_within_region + skipped,
         .can_write = can_write && !s->readonly,
     };
 
     range.size = size > skipped ? QEMU_ALIGN_DOWN(size - skipped, TT_SHADOW_PAGE) : 0;
     if (!range.size) {
-        return;
+        return false;
     }
     if (range.size > MAPPED_MAX || tt_shadows_mapped(d->shadows) > MAPPED_MAX - range.size) {
         tt_vfu_warn_once(d, TT_VFU_WARNED_MEMORY, "the guest gives it some memory many times, "
@@ -76,6 +76,7 @@ static void map_ram(TtVfu *d, MemoryRegionSection *s, uint64_t iova, uint64_t pa
                          "fee00000h; use dma=messages", range.addr,
                          (unsigned)(WINDOW_BYTES / GiB));
     }
+    return range.size == size;
 }
 
 /* All RAM in [@pa, @last]; true: there is nothing else. */
@@ -94,7 +95,7 @@ static bool map_all(TtVfu *d, uint64_t iova, uint64_t pa, uint64_t last, bool ca
         next = s.offset_within_address_space + int128_get64(s.size);
         if (memory_region_is_ram(s.mr) && !memory_region_is_ram_device(s.mr)) {
             is_all &= s.offset_within_address_space == from;
-            map_ram(d, &s, iova, pa, can_write);
+            is_all &= map_ram(d, &s, iova, pa, can_write);
         } else {
             is_all = false;
         }
@@ -108,10 +109,9 @@ static bool map_all(TtVfu *d, uint64_t iova, uint64_t pa, uint64_t last, bool ca
 static void map(TtVfu *d, IOMMUTLBEntry *e, uint64_t iova)
 {
     uint64_t pa = e->translated_addr, last = pa + MIN(e->addr_mask, UINT64_MAX - pa);
-    bool is_paged = !((iova ^ pa) & (TT_SHADOW_PAGE - 1)) &&
-        e->target_as == &address_space_memory;
 
-    if (!is_paged || !map_all(d, iova, pa, last, e->perm & IOMMU_WO)) {
+    if (e->target_as != &address_space_memory ||
+        !map_all(d, iova, pa, last, e->perm & IOMMU_WO)) {
         tt_vfu_warn_once(d, TT_VFU_WARNED_NO_RAM, "the guest gives it memory at %" PRIx64
                          "h that is not, or not only, pages of RAM: it reaches no more than "
                          "the RAM in it", iova);
