@@ -2,6 +2,8 @@
 """The bare-metal guests and the machine that each of them needs."""
 
 import collections
+import contextlib
+import fcntl
 import gzip
 import os
 import struct
@@ -218,6 +220,20 @@ def linux_disk(work, name='disk.img', size=64 << 20):
     os.truncate(path, size)
     return ['-drive', f'file={path},format=raw,if=none,id=disk0',
             '-device', 'virtio-blk-pci,drive=disk0']
+
+
+@contextlib.contextmanager
+def loop(path):
+    """A FIFO, as the character device `pipe` of a serial line that sends back what it gets.
+    It has room for more than is sent: a write that waits would stop QEMU."""
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)
+    try:
+        fcntl.fcntl(held, fcntl.F_SETPIPE_SZ, 1 << 20)
+        yield path
+    finally:
+        os.close(held)
+        os.remove(path)
 
 
 def linux_net():

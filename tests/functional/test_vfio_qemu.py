@@ -5,7 +5,7 @@ is recorded, and is replayed when server and disk are gone."""
 import os
 import re
 
-from guests import linux_args, linux_disk
+from guests import linux_args, linux_disk, loop
 from matrix_run import need_guests, other
 from ttlib import (Gdb, TestFailure, Vm, check, check_exact, equal, limit, one_sentence,
                    read_text, record, recorder, replayer, tt, wait_until)
@@ -152,12 +152,14 @@ def test_e1000e(work):
 
 @limit(600)
 def test_xhci(work):
-    """A USB controller with a disk."""
-    served = [*disk_of(work), '-device', 'qemu-xhci,id=served', '-device',
-              'usb-storage,bus=served.0,drive=d']
-    run = recorded(work, served,
-                   devices_args('disk:sda', 'xhci-pci,usb-storage,sd_mod'),
-                   [b'TT-DONE sda'], timeout=200)
+    """A USB controller with a disk and a serial line."""
+    with loop(os.path.join(work, 'loop')) as line:
+        served = [*disk_of(work), '-device', 'qemu-xhci,id=served', '-device',
+                  'usb-storage,bus=served.0,drive=d', '-chardev', f'pipe,id=c,path={line}',
+                  '-device', 'usb-serial,bus=served.0,chardev=c']
+        run = recorded(work, served, devices_args(
+            'disk:sda,stream:ttyUSB0', 'xhci-pci,usb-storage,sd_mod,ftdi_sio'),
+            [b'TT-DONE sda', b'TT-DONE stream:ttyUSB0'], timeout=200)
     replays(work, run)
 
 
