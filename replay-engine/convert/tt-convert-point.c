@@ -199,10 +199,11 @@ static TtStatus store(CPUState *cpu, TtConvertPoint *p, TtDiag *diag)
     return tt_pagestore_flush(pt.store, diag);
 }
 
-/* If the disk is full, the points that are there stay, and later there may be room. */
+/* If the disk is full, the points that are there stay, and later there may be room. TT_END:
+ * it still is. */
 static void cannot_store(TtStatus s, const TtDiag *diag)
 {
-    if (s != TT_ERR_NOSPACE) {
+    if (s != TT_ERR_NOSPACE && s != TT_END) {
         give_up(diag->text);
     } else if (!pt.is_full) {
         pt.is_full = true;

@@ -188,27 +188,16 @@ def test_damaged_points(work):
         shutil.rmtree(run)
 
 
-@contextlib.contextmanager
-def full_behind_a_point(work, run, name):
-    """A conversion that has no space in its file of that name, from its first point on, as
-    long as the file `full` is there: the process, and a list for what it says."""
-    library, flag = os.path.join(work, 'full_disk.so'), os.path.join(work, 'full')
+def full_behind_a_point(work, run, name, **more):
+    """A conversion that has no space in its file of that name, from its first point on: its
+    status, and what it says."""
+    library = os.path.join(work, 'full_disk.so')
     run_tool('gcc', '-shared', '-fPIC', '-o', library,
              os.path.join(REPO, 'tests/functional/full_disk.c'))
-    with converting(run, LD_PRELOAD=library, TT_NO_SPACE=flag, TT_NO_SPACE_IN=name) as p:
-        behind_a_point(run, p, b'')
-        with open(flag, 'wb'):
-            yield p, flag
-
-
-def lines_up_to(p, text):
-    """What it says, up to a line with this text, or to its end."""
-    said = ''
-    for line in p.stderr:
-        said += line.decode(errors='replace')
-        if text in said:
-            break
-    return said
+    with converting(run, LD_PRELOAD=library, TT_NO_SPACE=f'{run}/point.new',
+                    TT_NO_SPACE_IN=name, **more) as p:
+        said = p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
+        return p.returncode, said
 
 
 @limit(60)
@@ -217,9 +206,8 @@ def test_full_behind_a_point(work):
     conversion ends; the next one goes on from the last of them."""
     _, wanted = reference(work)
     run, log = fresh(work, 'run')
-    with full_behind_a_point(work, run, 'log.new') as (p, _):
-        said = p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
-    equal(p.returncode, 76, f'status: {said}')
+    status, said = full_behind_a_point(work, run, 'log.new')
+    equal(status, 76, f'status: {said}')
     equal(said.count('No space left'), 1, f'said of the log: {said}')
     check('continues from the last point' in said, said)
     check('continuing an interrupted' in ended(run), 'it began anew')
@@ -233,11 +221,9 @@ def test_full_for_a_while(work):
     and makes more when there is room again."""
     _, wanted = reference(work)
     run, _ = fresh(work, 'run')
-    with full_behind_a_point(work, run, 'pages.new') as (p, flag):
-        said = lines_up_to(p, 'until there is room')
-        os.remove(flag)
-        said += p.communicate(timeout=60 * SLOW)[1].decode(errors='replace')
-    equal(p.returncode, 0, f'status: {said}')
+    status, said = full_behind_a_point(work, run, 'pages.new', TT_NO_SPACE_TIMES='3')
+    equal(status, 0, f'status: {said}')
+    check('until there is room' in said, said)
     equal(said.count('No space left'), 1, f'said of a point: {said}')
     check_whole(run, wanted, 'without room for points')
     run_tool(tool('tt'), 'check', run)
