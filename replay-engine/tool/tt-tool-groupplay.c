@@ -98,7 +98,19 @@ static bool has_come(const GroupPlay *p)
 static void forgive(GroupPlay *p)
 {
     for (unsigned i = 0; i < p->g->members->len; i++) {
-        p->senders[i].is_silent |= is_behind(&p->senders[i]);
+        Sender *s = &p->senders[i];
+
+        if (!is_behind(s) || s->is_silent) {
+            continue;
+        }
+        s->is_silent = true;
+        if (!s->has_been_silent) {
+            s->has_been_silent = true;
+            printf("%s has not sent what it had sent by then: after %u s it is not waited "
+                   "for until it sends again\n", group_at(p->g, i)->name,
+                   (unsigned)(PATIENCE_NS / 1000000000));
+            fflush(stdout);
+        }
     }
 }
 

@@ -23,6 +23,7 @@ typedef struct Sender {
     GroupFrames was, is;        /* what came from it then, and comes now */
     uint32_t needed, forgiven;  /* frames, for the next step */
     bool is_silent;             /* something did not come: nothing is awaited */
+    bool has_been_silent;       /* that was said */
     GHashTable *known;          /* hashes of what had come */
     const char *run;            /* the branch, until its id is in is.uuid */
     bool stands_still;

@@ -77,6 +77,7 @@ def record_with_full(work, args, names=('middle',), text='\n', **kw):
     """A recording that is ended by quit, if the guest has not ended before; returns it
     and its full checkpoints."""
     with recorder(work, args, qmp=1, **kw) as vm:
+        vm.qmp.cmd('query-status')      # connected before there is something to be late for
         points = []
         for name in names:
             vm.wait_serial(text)
@@ -95,8 +96,8 @@ def test_torture(work):
     before = tree_hash(parent.run)
     with brancher(work, args, parent, point['id'], qmp=1, timeout=60) as child:
         child.wait_serial('ticks')
-        again = add_full(child, 'again')
-        child.qmp.cmd('stop')               # its own past, while it records
+        child.qmp.cmd('stop')
+        again = add_full(child, 'again')    # its own past, while it records
         goto(child, position=again['position'] // 2)
         goto(child, where='end')
         child.qmp.cmd('cont')
@@ -336,7 +337,8 @@ def test_killed(work):
     parent, (point,) = record_with_full(work, args, text='ticks')
     before = tree_hash(parent.run)
     with brancher(work, args, parent, point['id'], timeout=60) as child:
-        wait_until(lambda: child.serial.count(b'ticks') > 4, 'five rounds')
+        # A log is on disk some time after the guest has said what is in it.
+        wait_until(lambda: 'ticks' in tt('console', child.run, rc=None).stdout, 'a round')
         child.kill()
         serial = child.serial
     equal(tree_hash(parent.run), before, 'the parent afterwards')

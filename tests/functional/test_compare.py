@@ -21,6 +21,7 @@ read line < /dev/console
 /own/pie-old /tmp/list
 /own/pie-new /tmp/list
 echo TT-DONE own
+read line < /dev/console
 '''
 WRITES = [('write', f'write(3, "line {i}\\n", 7) = 7') for i in range(5)]
 NUMBERS = {'write': 1, 'openat': 257, 'unlink': 87, 'close': 3}

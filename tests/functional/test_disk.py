@@ -483,13 +483,15 @@ def test_linux(work):
     path = new_disk(work, '-b', base, '-F', 'raw')
     drive = ['-drive', f'file={path},format=tt,if=none,id=disk0,discard=unmap',
              '-device', 'virtio-blk-pci,drive=disk0']
-    with Vm(work, linux_args('vda,vda') + drive, qmp=1, timeout=300) as vm:
+    with Vm(work, linux_args('vda,vda,hold') + drive, qmp=1, timeout=300) as vm:
         vm.wait_serial('TT-GUEST-READY', 200)
         made = 0
-        while b'TT-GUEST-END' not in vm.serial and made < 200:
+        while b'TT-HOLDS' not in vm.serial and made < 200:
             vm.qmp.cmd('blockdev-snapshot-internal-sync', device='disk0',
                        name=f'v{made}', timeout=60)
             made += 1
+        vm.wait_serial('TT-HOLDS', 200)
+        vm.qmp.send('quit')
         vm.wait(0)
         equal(vm.serial.count(b'TT-DONE vda'), 2, 'disks that were read back')
     checked(path)

@@ -130,8 +130,8 @@ def test_on_demand(work):
 @limit(60)
 def test_the_past(work):
     """A guarded recording can show its past, and goes on being guarded."""
-    with recorder(work, guest_args(work, 'torture', 'rounds=20 percent=20'),
-                  options=',guard=on', qmp=1, timeout=40) as vm:
+    with recorder(work, guest_args(work, 'torture', 'rounds=60 percent=20'),
+                  options=',guard=on', qmp=1, timeout=50) as vm:
         vm.qmp.cmd('query-status')      # connected: it ends soon after this
         vm.wait_serial('ticks')
         goto(vm, where='start')

@@ -10,7 +10,8 @@ import subprocess
 
 from guests import guest_args
 from test_verify import has_digest
-from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest, equal, goto,
+from ttlib import (BUILD, SLOW, Skip, check, digest_at, edit_manifest,
+                   ends_behind_checkpoints, equal, goto,
                    limit, qemu_binary, record, recorder, run_tool, short,
                    stopped_replay, tool, tt, wait_until)
 
@@ -182,6 +183,7 @@ def test_checkpoints_of_no_vcpu(work):
     with recorder(work, guest_args(work, 'abits', 'rounds=1000000'), qmp=1,
                   options=',checkpoint-interval=0.02') as vm:
         wait_until(lambda: len(vm.qmp.cmd('query-tt-checkpoints')) > 3, 'checkpoints', 60)
+        wait_until(lambda: ends_behind_checkpoints(vm, 5000), 'an end behind them')
         vm.qmp.send('quit')
         vm.wait(0)
     run = vm.run

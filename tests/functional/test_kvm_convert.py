@@ -337,8 +337,8 @@ def test_broken_off(work):
         for pause in PAUSES:
             run, log = fresh(work, f'b{turn}')
             with started(run) as p:
-                wait_until(lambda path=run: os.path.exists(f'{path}/log.new'),
-                           'a conversion')
+                wait_until(lambda path=run, q=p: os.path.exists(f'{path}/log.new') or
+                           q.poll() is not None, 'a conversion')
                 time.sleep(rng.random() * pause)
                 with contextlib.suppress(ProcessLookupError):
                     send(p, how, whom)

@@ -3,6 +3,7 @@
 replay exactly if they were recorded by the rules of execution of today; if not, that
 is said. They are never made again: a new format, or new rules, add one."""
 
+import fcntl
 import glob
 import json
 import os
@@ -92,6 +93,12 @@ def test_branch_of_overlays(work):
     branch has what its checkpoint had, and leaves the overlays alone. (The machine of the
     packed runs, and a disk of 1 MiB; the first 64 KiB were written between the two full
     checkpoints 2 and 3, and again after them.)"""
+    with open(f'{os.path.dirname(OLD_IMAGE)}.lock', 'wb') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)        # for all on this host the image has one place
+        check_branch_of_overlays(work)
+
+
+def check_branch_of_overlays(work):
     with tarfile.open(os.path.join(PLACE, 'qcow2-overlays.tar.xz')) as tar:
         tar.extractall(work)
     run = os.path.join(work, 'rec.run')

@@ -288,9 +288,8 @@ def test_stop_recording_in_a_movement(work):
         wait_until(lambda: where(vm)['position'] > LONG, 'a past that is long enough', 50)
         # The first is answered when the movement has begun, and the second is carried
         # out then, whatever this process does: so much is executed before its end.
-        going = vm.qmp.send('tt-goto', **{'position': where(vm)['position'] - 1000,
-                                          'job-id': 'going'})
-        stopping = vm.qmp.send('tt-record-stop')
+        there = {'position': where(vm)['position'] - 1000, 'job-id': 'going'}
+        going, stopping = vm.qmp.sends(('tt-goto', there), 'tt-record-stop')
         vm.qmp.answer(going, 60)
         try:
             said = vm.qmp.answer(stopping, 60)

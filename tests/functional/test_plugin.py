@@ -9,8 +9,8 @@ import shutil
 import subprocess
 
 from guests import guest_args, own_args
-from ttlib import (BUILD, REPO, TestFailure, check, equal, limit, one_sentence,
-                   qemu_binary, record, run_tool, tt)
+from ttlib import (BUILD, REPO, check, equal, limit, one_sentence, qemu_binary, record,
+                   record_in_parts, run_tool, tt)
 
 QEMU = f'{BUILD}/qemu'
 
@@ -45,15 +45,6 @@ def about(run, work, what, *args):
 
 def positions(run):
     return json.loads(tt('info', run, '--json').stdout)['end']
-
-
-def record_in_parts(work, args, name='rec'):
-    """A run with checkpoints to cut it at: on a busy host there may be none in time."""
-    for _ in range(8):
-        run = record(work, args, name=name, options=',checkpoint-interval=0.02').dir
-        if json.loads(tt('info', run, '--json').stdout)['checkpoints'] > 1:
-            return run
-    raise TestFailure('no recording of eight has two checkpoints')
 
 
 @limit(90)

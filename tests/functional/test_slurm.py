@@ -11,8 +11,8 @@ import subprocess
 
 from guests import guest_args
 from slurm import cluster
-from ttlib import (check, equal, limit, one_sentence, qemu_binary, record, tool, tt,
-                   wait_until)
+from ttlib import (check, equal, limit, one_sentence, qemu_binary,
+                   record_in_parts, tool, tt, wait_until)
 
 HELD = 100              # seconds, should nobody end it
 
@@ -21,8 +21,7 @@ def a_run(work):
     """In a directory of its own, in which nothing else may be left."""
     where = os.path.join(work, 'shared')
     os.mkdir(where)
-    record(work, guest_args(work, 'dmacode', 'rounds=12000'), name='made',
-           options=',checkpoint-interval=0.01')
+    record_in_parts(work, guest_args(work, 'dmacode', 'rounds=12000'), 'made', 5, 0.01)
     run = os.path.join(where, 'rec.run')
     os.rename(os.path.join(work, 'made.run'), run)
     return run

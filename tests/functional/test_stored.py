@@ -13,8 +13,8 @@ from guests import guest_args, linux_args, linux_disk
 from test_robust import (ENDLESS, check_graceful, mount_small, replay_status,
                          wait_recording_ends)
 from ttlib import (check, check_exact, digest, digest_at, end_of, equal, goto,
-                   REPO, limit, one_sentence, read_bytes, record, recorder, run_tool,
-                   seed, stopped_replay, tool, tt, wait_until, Vm)
+                   REPO, limit, one_sentence, read_bytes, record, record_in_parts,
+                   recorder, run_tool, seed, stopped_replay, tool, tt, wait_until, Vm)
 
 FILES = ('pages', 'checkpoints')
 OFTEN = ',checkpoint-interval=0.3'
@@ -186,8 +186,7 @@ def test_damaged(work):
 def test_damaged_ahead(work):
     """What lies between here and there turns out to be damaged: the movement goes on
     from where it stands, as if it had not looked."""
-    run = record(work, guest_args(work, 'torture', 'rounds=3'),
-                 options=',checkpoint-interval=0.02').dir
+    run = record_in_parts(work, guest_args(work, 'torture', 'rounds=3'), least=4)
     with stopped_replay(work, run, 'whole') as vm:
         places = [c['position'] for c in stored(vm)]
     check(len(places) > 2, f'{len(places)} were stored')

@@ -283,7 +283,7 @@ def test_jobs(work):
     that is cancelled while its checkpoint waits for the disk changes nothing."""
     hold = Hold(work)
     os.environ.update(LD_PRELOAD=hold.library, TT_HOLD=hold.path)
-    with undo_recorder(work) as vm:
+    with undo_recorder(work, options=',checkpoint-interval=1000') as vm:
         del os.environ['LD_PRELOAD'], os.environ['TT_HOLD']
         term = Terminal(vm.console)
         term.wait(PROMPT)

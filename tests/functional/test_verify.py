@@ -16,7 +16,8 @@ from test_branch import brancher, record_with_full
 from test_flight import several_parts
 from test_full import add_full
 from test_stored import copy_of
-from ttlib import (BUILD, Gdb, check, check_exact, edit_manifest, equal, goto, limit,
+from ttlib import (BUILD, Gdb, check, check_exact, edit_manifest, ends_behind_checkpoints,
+                   equal, goto, limit,
                    one_sentence, qemu_binary, read_bytes, record, recorder,
                    replay, replayer, run_tool, seed, stopped_replay, tool, tt,
                    wait_until)
@@ -57,16 +58,6 @@ def with_checkpoints(work):
         vm.qmp.send('quit')
         vm.wait(0)
     return vm
-
-
-def ends_behind_checkpoints(vm):
-    """Stopped behind the last one: a VM that is told to end while one is made ends there."""
-    vm.qmp.cmd('stop')
-    here = vm.qmp.cmd('query-tt')['position']
-    if here > max(c['position'] for c in vm.qmp.cmd('query-tt-checkpoints')):
-        return True
-    vm.qmp.cmd('cont')
-    return False
 
 
 @limit(120)

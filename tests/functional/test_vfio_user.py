@@ -150,12 +150,16 @@ def test_direct(work):
     recorded then."""
     ram = ['-object', 'memory-backend-memfd,id=ram,share=on,size=64M', '-machine',
            'memory-backend=ram']
-    with vfio_server(work) as (_, path), \
-            Vm(work, edu_args(path, 'rounds=100', ',dma=shared') + ram, qmp=1) as vm:
-        said = vm.qmp.error('tt-record-start', dir=os.path.join(work, 'run'))
-        check('shares guest memory' in said, said)
-        vm.wait(0)
-        check(b'rounds=00000064' in vm.serial, f'the guest says {vm.serial[-200:]}')
+    for name, rounds in ('refused', 100000000), ('ends', 100):
+        with vfio_server(work, name=name) as (_, path), \
+                Vm(work, edu_args(path, f'rounds={rounds}', ',dma=shared') + ram, name,
+                   qmp=1 if name == 'refused' else 0) as vm:
+            if name == 'refused':
+                said = vm.qmp.error('tt-record-start', dir=os.path.join(work, 'run'))
+                check('shares guest memory' in said, said)
+                vm.qmp.send('quit')
+            vm.wait(0)
+    check(b'rounds=00000064' in vm.serial, f'the guest says {vm.serial[-200:]}')
 
 
 @limit(300)

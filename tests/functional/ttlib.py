@@ -237,13 +237,21 @@ class Qmp:
         except TestFailure as error:
             raise TestFailure(f'{command}: {error}') from None
 
-    def cmds(self, *commands):
-        """Commands that come to QEMU in one piece, however slow this process is."""
+    def sends(self, *commands):
+        """Commands, or pairs of one and its arguments, that come to QEMU in one piece, however
+        slow this process is; returns their ids."""
         numbers = range(self.next_id, self.next_id + len(commands))
         self.next_id += len(commands)
-        self.sock.sendall(b''.join(json.dumps({'execute': command, 'id': number}).encode() +
-                                   b'\n' for command, number in zip(commands, numbers)))
-        return [self.answer(number) for number in numbers]
+        requests = []
+        for command, number in zip(commands, numbers):
+            name, arguments = (command, {}) if isinstance(command, str) else command
+            requests.append({'execute': name, 'id': number, 'arguments': arguments})
+        self.sock.sendall(b''.join(json.dumps(r).encode() + b'\n' for r in requests))
+        return list(numbers)
+
+    def cmds(self, *commands):
+        """Their answers."""
+        return [self.answer(number) for number in self.sends(*commands)]
 
     def error(self, command, **arguments):
         """Runs a command that must fail; returns its message."""
@@ -416,9 +424,11 @@ class Vm:
         needle = text.encode()
 
         def shown():
+            has_ended = self.process.poll() is not None     # before it is read
             if needle in self.serial:
                 return True
-            self.check_alive(f'waiting for "{text}" on the console')
+            if has_ended:
+                self.check_alive(f'waiting for "{text}" on the console')
             return False
         wait_until(shown, f'"{text}" on the console of {self.name}', timeout)
 
@@ -510,6 +520,29 @@ def record(work, args, name='rec', options='', rc=0, **kw):
     with recorder(work, args, name, options, **kw) as vm:
         vm.wait(rc)
         return Run(vm.run, vm.serial, vm)
+
+
+def record_in_parts(work, args, name='rec', least=2, interval=0.02):
+    """A run with so many checkpoints: on a busy host there may be fewer, as the recorder
+    leaves one out that is due while the one before is being stored."""
+    for _ in range(8):
+        run = record(work, args, name=name, options=f',checkpoint-interval={interval}').dir
+        found, _ = run_tool(tool('tt'), 'info', run, '--json')
+        if json.loads(found)['checkpoints'] >= least:
+            return run
+    raise TestFailure(f'no recording of eight has {least} checkpoints')
+
+
+def ends_behind_checkpoints(vm, least=1):
+    """Stopped behind the last one, by so many positions: a VM that is told to end while one is
+    made ends there."""
+    vm.qmp.cmd('stop')
+    here = vm.qmp.cmd('query-tt')['position']
+    last = max(c['position'] for c in vm.qmp.cmd('query-tt-checkpoints'))
+    if here >= last + least:
+        return True
+    vm.qmp.cmd('cont')
+    return False
 
 
 def replayer(work, run, args=(), name='rep', options='', **kw):

@@ -75,7 +75,10 @@ class Terminal:
 
 
 def undo_recorder(work, args=(), name='u', options='', works='shell', mux='off', **kw):
-    """A Vm with a shell of the guest's on a socket, and undo."""
+    """A Vm with a shell of the guest's on a socket, and undo. On a busy host a line may come
+    in pieces; it is one input all the same."""
+    if 'undo-pause' not in options:
+        options += ',undo-pause=30'
     path = os.path.join(work, f'{name}.con')
     args = [*linux_args(works, 'quiet', memory='128'), *args, '-chardev',
             f'socket,id=con,path={path},server=on,wait=off,mux={mux}', '-serial',
