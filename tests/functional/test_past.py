@@ -186,7 +186,7 @@ def test_gdb(work):
         vm.wait_serial('sum=')
         gdb = Gdb(vm)
         text = gdb('reverse-stepi', 'monitor info tt', 'reverse-stepi',
-                   'monitor info tt', 'stepi', 'set $rax = 1',
+                   'monitor info tt', 'stepi', 'set $rax = ~$rax',
                    'monitor tt goto 1000', 'continue', 'monitor info tt',
                    'monitor tt goto end', 'monitor info tt')
         check(text.count('this is the past') >= 3, f'gdb says: {text}')
