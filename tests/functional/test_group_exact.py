@@ -191,7 +191,8 @@ def live_stalled(*command):
     said, once. What the command says."""
     silent = 'server has not sent what it had sent by then: after 3 s it is not waited for ' \
              'until it sends again\n'
-    with subprocess.Popen([tool('tt'), *command], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([tool('tt'), *command], stdout=subprocess.PIPE,
+                          text=True) as process:
         said = ''.join(process.stdout.readline() for _ in range(3))
         pid = int(re.search(r'(?m)^ +server +process (\d+),', said)[1])
         os.kill(pid, signal.SIGSTOP)
