@@ -21,7 +21,7 @@ def a_run(work):
     """In a directory of its own, in which nothing else may be left."""
     where = os.path.join(work, 'shared')
     os.mkdir(where)
-    record_in_parts(work, guest_args(work, 'dmacode', 'rounds=12000'), 'made', 5, 0.01)
+    record_in_parts(work, guest_args(work, 'dmacode', 'rounds=12000'), 'made', 4, 0.01)
     run = os.path.join(where, 'rec.run')
     os.rename(os.path.join(work, 'made.run'), run)
     return run

@@ -186,7 +186,7 @@ def test_damaged(work):
 def test_damaged_ahead(work):
     """What lies between here and there turns out to be damaged: the movement goes on
     from where it stands, as if it had not looked."""
-    run = record_in_parts(work, guest_args(work, 'torture', 'rounds=3'), least=4)
+    run = record_in_parts(work, guest_args(work, 'torture', 'rounds=6'), least=3)
     with stopped_replay(work, run, 'whole') as vm:
         places = [c['position'] for c in stored(vm)]
     check(len(places) > 2, f'{len(places)} were stored')
